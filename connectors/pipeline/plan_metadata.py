@@ -51,7 +51,8 @@ class PlanMetadata:
     _facts: PlanFacts | None = None
     _tables: dict[int, Table | Reason] = field(default_factory=dict)
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
-    _fetches: dict[str, Callable[[], object]] | None = field(default_factory=dict)
+    _fetches: list[Build[object]] = field(default_factory=list)
+    _has_fetched: bool = False
 
     def facts(self) -> PlanFacts:
         """The facts about the plan, read from the JVM once."""
@@ -69,9 +70,8 @@ class PlanMetadata:
 
     def _opened(self, relation: Relation, first: int) -> Table | Reason:
         table = table_of(self.plan.spark, self.plan.node(relation), self.limits)
-        fetch = None if isinstance(table, Reason) else table.expect(self._asked_of(table, first))
-        if fetch is not None and self._fetches is not None:
-            self._fetches[f"statistics of scan {first}"] = fetch
+        if not isinstance(table, Reason) and (fetch := table.expect(self._asked_of(table, first))) is not None:
+            self._fetches.append(Build(f"statistics of {table.name}", fetch))
         return table
 
     def _asked_of(self, table: Table, first: int) -> Iterator[Column]:
@@ -87,14 +87,14 @@ class PlanMetadata:
 
     def _fetch_together(self) -> None:
         """Runs the jobs that tables need for their statistics at the same time; one that fails runs again later."""
+        self._has_fetched = True
         files = self.facts().leaves.files
         for each in relations_of(self.plan.root):
             if each.id in files and self._columns().get(each.id):
                 self.table(each)
-        fetches, self._fetches = self._fetches or {}, None
-        if len(fetches) > 1:
+        if len(self._fetches) > 1:
             timeout = self.limits.all_builds_timeout_seconds
-            run_all(self.plan.spark, [Build(*each) for each in fetches.items()], timeout=timeout, limits=self.limits)
+            run_all(self.plan.spark, self._fetches, timeout=timeout, limits=self.limits)
 
     def plan_table(self, relation: Relation) -> PlanTable | Reason:
         """The table of this scan with column ids of its own, to replace the scan in the plan."""
@@ -123,7 +123,7 @@ class PlanMetadata:
     def _answer(self, request: Request[Any]) -> Any:
         match request:
             case DescribeFiles(relation, column):
-                if self._fetches is not None:
+                if not self._has_fetched:
                     self._fetch_together()
                 return self._described(relation, column, lambda table, columns: table.files(columns))
             case DescribeRowGroups(relation, files, column):
