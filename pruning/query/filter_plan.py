@@ -161,12 +161,13 @@ def _choice(
         choice = yield from with_answers(lambda: choose(wanted.values(), selection))
         chosen = {each.id: each for each in choice.chosen}
         remaining = yield from with_answers(partial(without_ended_reuses, chosen, done, selection))
-        if len(remaining) == len(chosen):
+        refused = [each for id_, each in chosen.items() if id_ not in remaining]
+        if not refused:
             return choice, tuple(ending)
         # A build may not be worth its other filters alone.
-        ending += (each for id_, each in chosen.items() if id_ not in remaining)
-        for id_ in chosen.keys() - remaining.keys():
-            del wanted[id_]
+        ending += refused
+        for each in refused:
+            del wanted[each.id]
 
 
 def _against(candidates: Sequence[_Candidate], choice: FilterChoice, done: Collection[FilterId]) -> Iterator[Reason]:

@@ -167,20 +167,24 @@ def _build_sides_below(join: Join, column: int, build_side: BuildSide) -> Iterat
             yield BuildSide(side, key, replace(build_side.condition, path=()))
 
 
+def sides_of(join: Join, part: Expression) -> tuple[int, int] | None:
+    """The indices of a comparison's children on the left and on the right side of a join; None for other conditions."""
+    if part.kind not in COMPARISONS:
+        return None
+    left, right = set(join.left.output), set(join.right.output)
+    first, second = (each.columns for each in part.children)
+    if first and second and first <= left and second <= right:
+        return 0, 1
+    return (1, 0) if first and second and first <= right and second <= left else None
+
+
 def equal_keys(
     join: Join, kinds: Collection[str] = ("EqualTo", "EqualNullSafe")
 ) -> list[tuple[Expression, Expression]]:
     """The keys that each equality of a join compares, that of the left side first."""
-    left, right = frozenset(join.left.output), frozenset(join.right.output)
-    found = []
-    for _, part in conjuncts_at(join.condition):
-        if part.kind in kinds:
-            first, second = part.children
-            if first.columns and second.columns and first.columns <= left and second.columns <= right:
-                found.append((first, second))
-            elif first.columns and second.columns and first.columns <= right and second.columns <= left:
-                found.append((second, first))
-    return found
+    parts = [part for _, part in conjuncts_at(join.condition) if part.kind in kinds]
+    found = ((part, sides_of(join, part)) for part in parts)
+    return [(part.children[sides[0]], part.children[sides[1]]) for part, sides in found if sides is not None]
 
 
 def is_one_row(node: Node) -> bool:

@@ -13,7 +13,7 @@ from math import prod
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
 from pruning.options import PruningOptions
 from pruning.query.expressions import probed_column
-from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of
+from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
 from pruning.query.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, ProbeColumn, stop, trace
 from pruning.query.plan import (
     Expression,
@@ -95,7 +95,7 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
     edges: list[Edge] = []
     refusals: list[Reason] = []
     for path, part in conjuncts_at(join.condition):
-        sides = _sides(join, part)
+        sides = sides_of(join, part)
         if sides is None:
             if _is_null_aware(join, part):
                 refusals.append(stop(join, ReasonCode.NULL_AWARE, str(part)))
@@ -132,23 +132,12 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
     return edges, refusals
 
 
-def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
-    """The indices of a comparison's children on the left and on the right side of a join; None for other conditions."""
-    if part.kind not in COMPARISONS:
-        return None
-    left, right = set(join.left.output), set(join.right.output)
-    first, second = (each.columns for each in part.children)
-    if first and second and first <= left and second <= right:
-        return 0, 1
-    return (1, 0) if first and second and first <= right and second <= left else None
-
-
 def _is_null_aware(join: Join, part: Expression) -> bool:
     """True for a null-aware equality, which also matches where it is NULL, as in NOT IN."""
     if part.kind != "Or":
         return False
     return any(
-        _sides(join, equality) is not None and other == Expression("IsNull", (equality,))
+        sides_of(join, equality) is not None and other == Expression("IsNull", (equality,))
         for equality, other in (part.children, part.children[::-1])
     )
 

@@ -23,25 +23,21 @@ def without_ended_reuses(
 
     Without one of them others may no longer pay.
     """
-    remaining = dict(filters)
-    while refused := ending_reuses(remaining.values(), {**remaining, **dict.fromkeys(done)}, selection):
+    remaining, applied = dict(filters), dict.fromkeys(done)
+    while refused := _ending_reuses(remaining, _ReuseChoice(selection, {**remaining, **applied})):
         for each in refused:
             del remaining[each]
     return remaining
 
 
-def ending_reuses(
-    filters: Iterable[RuntimeFilter],
-    beside: Mapping[FilterId, RuntimeFilter | None],
-    selection: BuildSelection,
-) -> set[FilterId]:
-    """The ids of filters that end a reuse that does not pay to end beside others, None for those that are applied."""
-    choice = _ReuseChoice(selection, beside)
-    return {each.id for each in filters if any(not choice.pays(shared, each) for shared in choice.changed(each))}
+def _ending_reuses(filters: Mapping[FilterId, RuntimeFilter], choice: _ReuseChoice) -> list[FilterId]:
+    return [id_ for id_, each in filters.items() if not all(choice.pays(it, each) for it in choice.changed(each))]
 
 
 @dataclass(frozen=True, slots=True)
 class _ReuseChoice:
+    """The worth of ending reuses by the filters `beside`, None for those that are applied."""
+
     selection: BuildSelection
     beside: Mapping[FilterId, RuntimeFilter | None]
     _known: dict[frozenset[int], bool] = field(default_factory=dict)
