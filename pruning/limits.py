@@ -152,12 +152,6 @@ class Limits(ExecutionLimits):
         0,
         (1 << 31) - 1,
     )
-    joined_rows_margin: float = limit(
-        1.5,
-        "ratio",
-        "estimated rows count for half as many more, before a build is run to have them joined",
-        1.0,
-    )
     joined_build_bytes: int = limit(
         16 << 20,
         "bytes",

@@ -77,8 +77,13 @@ def write(  # noqa: PLR0913, PLR0917
     return folders
 
 
-def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path | str) -> None:
-    """Writes a fact to files of whole days, in the order of days; `folder` is a path or a URI."""
+def write_clustered(
+    rows: DataFrame, layout: Clustered, table_format: str, folder: Path | str, groups: int = ROW_GROUPS_PER_FILE
+) -> None:
+    """Writes a fact to files of whole days and `groups` row groups each, in the order of days.
+
+    `folder` is a path or a URI.
+    """
     spark = rows.sparkSession
     days = [(day, count) for day, count in rows.groupBy(layout.date).count().orderBy(layout.date).collect()]
     total = sum(count for _, count in days)
@@ -92,7 +97,7 @@ def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folde
         .sortWithinPartitions(layout.date, *layout.unique)
         .select(*rows.columns)
     )
-    with row_groups_of(spark, _rows_per_group(days, file_of_day)):
+    with row_groups_of(spark, _rows_per_group(days, file_of_day, groups)):
         laid_out.write.format(table_format).save(str(folder))
 
 
@@ -104,12 +109,12 @@ def _file_of_day(days: list[tuple[Any, int]], total: int, files: int) -> Iterato
         before += count
 
 
-def _rows_per_group(days: list[tuple[Any, int]], file_of_day: list[tuple[Any, int]]) -> int:
-    """The row-group size that cuts the largest file into `ROW_GROUPS_PER_FILE`, and no file into more."""
+def _rows_per_group(days: list[tuple[Any, int]], file_of_day: list[tuple[Any, int]], groups: int) -> int:
+    """The row-group size that cuts the largest file into so many row groups, and no file into more."""
     rows_of_file: Counter[int] = Counter()
     for (_, count), (_, file) in zip(days, file_of_day, strict=True):
         rows_of_file[file] += count
-    return math.ceil(max(rows_of_file.values(), default=1) / ROW_GROUPS_PER_FILE)
+    return math.ceil(max(rows_of_file.values(), default=1) / groups)
 
 
 @contextmanager

@@ -1,17 +1,19 @@
 """The layouts of tables that benchmarks compare: `LAYOUTS`, each written by `write_layout()`.
 
 In each layout a fact has as many files and row groups as when it is clustered by date (`layout.py`), so that layouts
-differ only in the order of rows. The exception is the partitioned layout, which has a file for each day.
+differ only in the order of rows. The exceptions are the partitioned layout, which has a file for each day, and the one
+of small files.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,6 +33,7 @@ from sample_data.source import Clustered, SourceFiles
 
 # In files with fewer rows the footer is larger than the data.
 ROWS_PER_PARTITION_AT_LEAST = 400
+_SMALL_FILE_BYTES, _SMALL_FILE_GROUPS = 24_000_000, 3
 _FILE, _AT = "__file__", "__at__"
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -56,6 +59,16 @@ def write_partitioned(rows: DataFrame, layout: Clustered, table_format: str, fol
     # Rows are sorted by date within a task, so a task writes its days one after the other.
     tasks = rows.repartition(layout.files, layout.date).sortWithinPartitions(layout.date, *layout.unique)
     tasks.write.format(table_format).partitionBy(layout.date).save(str(folder))
+
+
+def write_small_files(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
+    """Writes a fact clustered by date to files of some 24 MB, with row groups of some 8 MB, by the size of its source.
+
+    Files are no fewer than in other layouts.
+    """
+    size = sum(Path(unquote(urlsplit(each).path)).stat().st_size for each in rows.inputFiles())
+    files = max(layout.files, round(size / _SMALL_FILE_BYTES))
+    write_clustered(rows, replace(layout, files=files), table_format, folder, _SMALL_FILE_GROUPS)
 
 
 def write_unclustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
@@ -95,6 +108,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         for each in (
             Layout("delta", "delta", "Delta, clustered by date", write_clustered),
             Layout("parquet", "parquet", "Parquet without a log, clustered by date", write_clustered),
+            Layout("small_files", "delta", "Delta, clustered by date, in files of 24 MB", write_small_files),
             Layout("partitioned", "delta", "Delta, partitioned by date", write_partitioned),
             Layout("zordered", "delta", "Delta, Z-ordered by date and item", write_zordered),
             Layout("unclustered", "delta", "Delta, in random order", write_unclustered),

@@ -306,7 +306,12 @@ def data_files(folder: Path) -> list[Path]:
 
 OTHER_LAYOUTS = pytest.mark.parametrize(
     ("layout", "table"),
-    [("partitioned", "inventory"), ("zordered", "store_returns"), ("unclustered", "store_returns")],
+    [
+        ("partitioned", "inventory"),
+        ("zordered", "store_returns"),
+        ("unclustered", "store_returns"),
+        ("small_files", "store_returns"),
+    ],
 )
 
 
@@ -341,6 +346,16 @@ def test_z_order_clusters_days_and_random_order_does_not(spark, laid_out):
     # Items are too few at this scale to change a file; the log shows that they are part of the order.
     history = DeltaTable.forPath(spark, str(zordered)).history().select("operationParameters.zOrderBy").toArrow()
     assert '["sr_returned_date_sk","sr_item_sk"]' in history["zOrderBy"].to_pylist()
+
+
+@pytest.mark.full
+@pytest.mark.spark
+def test_files_are_small(laid_out, monkeypatch):
+    monkeypatch.setattr("sample_data.layouts._SMALL_FILE_BYTES", 20_000)
+    found = data_files(laid_out("small_files", "web_returns"))
+    assert len(found) > 8
+    assert {2, 3} >= {pq.ParquetFile(path).metadata.num_row_groups for path in found}
+    assert max(spread(laid_out("small_files", "web_returns"), "wr_returned_date_sk")) < 300
 
 
 @pytest.mark.full

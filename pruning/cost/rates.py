@@ -19,9 +19,11 @@ class CostRates:
       `spark_lookup`: one looked up in a bitmap of keys; `spark_compared`: one compared with ranges or a short list
 
     Rows above scans:
-    - `joined_row`: a row that reaches a broadcast join; `hashed_row`: one that becomes a part of its hash table
+    - `joined_row`: a row that reaches a broadcast join; `hashed_row`: one that becomes a part of its hash table, or a
+      new group of an aggregate
     - `exchanged_row`: a row that a shuffle writes, moves and reads; `sorted_row`: one that is sorted
-    - `grouped_row`: a row that an aggregate adds to a group; `row`: a row that a projection or a condition handles
+    - `grouped_row`: a row that an aggregate adds to a group that it has
+    - `row`: a row that a projection or a condition handles
 
     Queries and builds, in nanoseconds that pass rather than of a core:
     - `query`: planning, and the start of jobs, of a query that reads next to nothing

@@ -7,10 +7,11 @@ with fewer values of a key finds them among those of the other side, as foreign 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp, sqrt
+from math import exp, prod, sqrt
 
 from pruning.cost.estimate import Estimate
 from pruning.limits import Limits
+from pruning.query.expressions import static_domains
 from pruning.query.join_condition import BuildSide, equal_keys
 from pruning.query.key_origins import KeyOrigin, KeyOrigins, origins_of
 from pruning.query.lineage import ProbeColumn
@@ -220,14 +221,25 @@ class Cardinalities:
         return condition_share(node.condition, share_of, size_of, self.limits)
 
     def _groups(self, node: Grouping) -> float:
+        """Groups by columns of one table are no more than its rows."""
         rows = self.rows(node.children[0])
-        values = 1.0
+        values: dict[int, float] = {}
         for expression in (node.groups or {}).values():
             origins = self.origins(node.children[0], expression)
-            values *= self._values(origins[0]) if len(origins) == 1 else rows
-            if values >= rows:
+            if len(origins) != 1:
                 return rows
-        return distinct(rows, values)
+            at, table = origins[0].relation.id, self.table_rows(origins[0].relation)
+            values[at] = min(table, values.get(at, 1.0) * self._left_values(origins[0]))
+        groups = prod(values.values())
+        return rows if groups >= rows else distinct(rows, groups)
+
+    def _left_values(self, origin: KeyOrigin) -> float:
+        """The different values of a key in its table that conditions on the column itself let pass."""
+        values, domain = self._values(origin), static_domains(origin.conditions).get(origin.column)
+        if domain is None:
+            return values
+        share = self.sizes.statistics.matching_share(origin.relation, origin.column, domain)
+        return values if share is None else max(1.0, share * values)
 
     def _joined(self, join: Join) -> float:
         left, right = self.rows(join.left), self.rows(join.right)

@@ -194,12 +194,11 @@ class KnownStatistics:
         return part / whole if whole and part else 1.0
 
     def are_few(self, node: Node, rows: float) -> bool:
-        """True where `rows` rows of a node, or somewhat more, are few enough to be joined as a local relation."""
+        """True where `rows` rows of a node are few enough to be joined as a local relation."""
         if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
             return False
         limits, shape = self.options.limits, self._ask(DescribeRows(node), node.id)
         most = limits.joined_long_rows if shape.has_long_values else limits.joined_rows
-        rows *= limits.joined_rows_margin
         return rows <= most and rows * self._row_bytes(node) <= self.facts.broadcast_limit
 
     def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[SharedExchange]:

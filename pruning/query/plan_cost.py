@@ -41,6 +41,7 @@ class PlanCost:
     _needed: dict[int, float] = field(default_factory=dict)
     _ways: dict[tuple[int, int], float] = field(default_factory=dict)
     _steps: dict[tuple[int, int], float] = field(default_factory=dict)
+    _largest: dict[int, float] = field(default_factory=dict)
 
     def scan(self, relation: Relation) -> float:
         """Seconds of a scan, without the operators above it."""
@@ -111,7 +112,8 @@ class PlanCost:
     def way(self, top: Node, relation: Relation) -> float:
         """Nanoseconds of a core for a row of a scan from there through `top`, the join that may drop it.
 
-        Only a part of the rows reaches the operators above the first one that drops or groups rows.
+        Operators above one that drops or groups rows get a part of them. Above a join, a row of a dimension is as many
+        rows as it has partners.
         """
         at = top.id, relation.id
         if at not in self._ways:
@@ -119,13 +121,24 @@ class PlanCost:
         return self._ways[at]
 
     def _way(self, top: Node, relation: Relation) -> float:
-        scanned = self.cardinalities.rows(relation)
-        spent = 0.0
-        for node, child in between(top, relation):
-            rows = self.cardinalities.rows(child)
-            reaching = min(1.0, rows / scanned) if scanned else 1.0
-            spent += reaching * self.row_through(node, child)
+        spent, own = 0.0, 1.0
+        for node, child in reversed(list(between(top, relation))):
+            spent += own * self.row_through(node, child)
+            rows = self._at_most_largest(child)
+            # The other children of a union give rows that are not of the scan.
+            if rows and not isinstance(node, Union):
+                own *= self._at_most_largest(node) / rows
         return spent
+
+    def _at_most_largest(self, node: Node) -> float:
+        """The rows of a node, or those of the largest scan below it if fewer: a join may be estimated too high."""
+        return min(self.cardinalities.rows(node), self._largest_scan(node))
+
+    def _largest_scan(self, node: Node) -> float:
+        if node.id not in self._largest:
+            below = max(map(self._largest_scan, node.children), default=0.0)
+            self._largest[node.id] = below if node.children else self.cardinalities.rows(node)
+        return self._largest[node.id]
 
     def row_through(self, node: Node, child: Node) -> float:
         """Nanoseconds of a core for a row of `child` in the operator `node`."""
@@ -142,8 +155,8 @@ class PlanCost:
             case GlobalAggregate():
                 return rates.grouped_row
             case Grouping(kind="Aggregate"):
-                reduced = self.cardinalities.rows(node) / max(1.0, self.cardinalities.rows(child))
-                return rates.grouped_row + min(1.0, reduced) * rates.exchanged_row
+                groups = min(1.0, self.cardinalities.rows(node) / max(1.0, self.cardinalities.rows(child)))
+                return rates.grouped_row + groups * (rates.hashed_row + rates.exchanged_row)
             case RankLimit() | Grouping():
                 return rates.exchanged_row + rates.sorted_row
             case Sort():

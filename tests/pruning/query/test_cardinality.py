@@ -68,6 +68,23 @@ def test_operators_keep_group_or_limit_rows(plans):
     assert 2000.0 == rows(plans.union(scan, scan), known)
 
 
+def test_groups_by_columns_of_one_table_are_no_more_than_its_rows(plans):
+    fact, dimension = plans.table("f"), plans.table("k", "a", "b")
+    joined = plans.join(fact, dimension, equal(fact.output[0], dimension.output[0]))
+    values = dict.fromkeys((fact.output[0], *dimension.output), 50.0)
+    known = Known({fact.id: 1e6, dimension.id: 60}, values)
+    assert pytest.approx(50.0) == rows(plans.aggregate(joined, dimension.output[1]), known)
+    assert pytest.approx(60.0) == rows(plans.aggregate(joined, *dimension.output), known)
+    assert pytest.approx(60.0 * 50.0) == rows(plans.aggregate(joined, fact.output[0], *dimension.output), known)
+
+
+def test_groups_are_those_of_values_that_conditions_leave(plans):
+    scan = plans.table("k", "m")
+    kept = plans.filter(scan, at_least(scan.output[0], 1))
+    known = Known({scan.id: 1e6}, {scan.output[0]: 100.0}, matching={scan.output[0]: 0.1})
+    assert pytest.approx(10.0) == rows(plans.aggregate(kept, scan.output[0]), known)
+
+
 @pytest.mark.parametrize(
     ("type_", "expected"),
     [

@@ -82,8 +82,8 @@ def test_operators_have_the_rates_of_their_work(plans):
         through(plans.project(scan, *scan.output)),
     )
     assert 60.0 == through(plans.aggregate(scan), known)
-    # One of a hundred rows is a group, which is shuffled.
-    assert pytest.approx(60 + 0.01 * 500, rel=1e-3) == through(plans.aggregate(scan, *scan.output), known)
+    # One of a hundred rows is a new group, which is hashed and shuffled.
+    assert pytest.approx(60 + 0.01 * (150 + 500), rel=1e-3) == through(plans.aggregate(scan, *scan.output), known)
     assert 700.0 == through(plans.window(scan, *scan.output), known)
     assert 500.0 == through(plans.passing("Repartition", scan))
     assert 0.0 == through(plans.passing("SubqueryAlias", scan))
@@ -101,6 +101,40 @@ def test_only_rows_that_are_left_reach_the_operators_above(plans):
     found = PlanCost(sizes, RATES, Cardinalities(sizes, LIMITS))
     # Each row is filtered; a tenth of the rows is shuffled and joined.
     assert pytest.approx(5 + 0.1 * (500 + 30)) == found.way(root, scan)
+
+
+def test_row_of_a_dimension_is_several_rows_above_its_join(plans):
+    fact, dimension, other = plans.table("f", "m"), plans.table("k"), plans.table("o")
+    joined = plans.join(fact, dimension, equal(fact.output[0], *dimension.output))
+    root = plans.join(plans.passing("Repartition", joined), other, equal(fact.output[1], *other.output))
+    values = {fact.output[0]: 10.0, dimension.output[0]: 10.0}
+    known = Known({fact.id: 1000, dimension.id: 10, other.id: 10}, values, broadcast={joined.id, root.id})
+    sizes = Sizes({}, (), (), statistics=known)
+    found = PlanCost(sizes, RATES, Cardinalities(sizes, LIMITS))
+    # Each of ten rows is hashed, and finds a hundred rows, which are shuffled and joined.
+    assert pytest.approx(150 + 100 * (500 + 30)) == found.way(root, dimension)
+    assert pytest.approx(30 + 500 + 30) == found.way(root, fact)
+
+
+def test_join_without_keys_makes_no_more_rows_than_its_largest_scan(plans):
+    few, many, other = plans.table("f"), plans.table("m"), plans.table("o")
+    joined = plans.join(few, many)
+    root = plans.join(plans.passing("Repartition", joined), other, equal(few.output[0], *other.output))
+    known = Known({few.id: 10, many.id: 1000, other.id: 10}, broadcast={joined.id, root.id})
+    sizes = Sizes({}, (), (), statistics=known)
+    found = PlanCost(sizes, RATES, Cardinalities(sizes, LIMITS))
+    assert 10_000.0 == Cardinalities(sizes, LIMITS).rows(joined)
+    assert pytest.approx(found.row_through(joined, few) + 100 * (500 + 30)) == found.way(root, few)
+
+
+def test_rows_of_a_union_are_not_those_of_one_scan(plans):
+    first, second, other = plans.table("f"), plans.table("s"), plans.table("o")
+    union = plans.union(first, second)
+    root = plans.join(plans.passing("Repartition", union), other, equal(union.output[0], *other.output))
+    known = Known({first.id: 10, second.id: 1000, other.id: 10}, broadcast={root.id})
+    sizes = Sizes({}, (), (), statistics=known)
+    found = PlanCost(sizes, RATES, Cardinalities(sizes, LIMITS))
+    assert pytest.approx(5 + 500 + 30) == found.way(root, first)
 
 
 def test_tree_adds_up_its_parts():
