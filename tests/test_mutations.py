@@ -242,16 +242,28 @@ MUTANTS = {
         run_of("pruning/query/test_cardinality.py"),
     ),
     "metadata-of-one-place-ends-an-exchange-reuse": Mutant(
-        *("pruning/query/filter_plan.py", "without_ended_reuses(wanted, done, selection)", "wanted"),
+        *("pruning/query/filter_plan.py", "with_shared_exchanges(wanted, done, selection)", "wanted"),
         run_of("pruning/query/test_filter_plan.py"),
     ),
-    "runs-of-a-shared-exchange-cost-nothing": Mutant(
-        *("pruning/query/reuse_choice.py", "again = (len(places) - 1)", "again = 0"),
+    "united-keys-drop-the-rows-of-each-of-them": Mutant(
+        *(
+            "pruning/query/reuse_choice.py",
+            "passing = min(1.0, sum(each.expected for each in shares))",
+            "passing = 0.0",
+        ),
         run_of("pruning/query/test_filter_plan.py"),
     ),
-    "the-end-of-an-exchange-reuse-may-risk-anything": Mutant(
-        *("pruning/query/reuse_choice.py", " and -gain.low <= benefits.risked(self.selection.root)", ""),
-        run_of("pruning/query/test_filter_plan.py"),
+    "united-keys-are-those-of-one-build": Mutant(
+        *("pruning/keys/union.py", "reduce(Domain.union, (each.domain for each in columns))", "columns[0].domain"),
+        run_of("pruning/keys/test_union.py"),
+    ),
+    "keys-of-a-place-filter-it-without-those-of-the-others": Mutant(
+        *("pruning/query/planner.py", "not found.keys() >= set(ids) or ", ""),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "united-keys-lack-those-of-other-places": Mutant(
+        *("pruning/query/planner.py", "united([found[it] for it in ids]) if each.united else", ""),
+        run_of("pruning/query/test_planner.py"),
     ),
     "spark-copies-no-conditions": Mutant(
         *("pruning/query/exchange_reuse.py", "copied_conditions(root) if is_shared else {}", "{}"),

@@ -64,7 +64,7 @@ class KeyRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySummary:
-    """The keys of one or several columns, counted to the last row: made by `KeyBuilder.finish` alone.
+    """The keys of one or several columns, counted to the last row: made by `KeyBuilder.finish`, or of such by `united`.
 
     Each row of this table describes the keys more widely than the row before, and never more narrowly than they are:
 

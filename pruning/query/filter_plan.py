@@ -6,7 +6,7 @@ JoinGraph, sizes --ready_filters--> filters of one level --build, prune--> small
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pruning.options import PruningOptions
@@ -18,7 +18,7 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import Steps, with_answers
-from pruning.query.reuse_choice import without_ended_reuses
+from pruning.query.reuse_choice import with_shared_exchanges
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
@@ -105,11 +105,13 @@ def ready_filters(
     chosen, refusals = yield from _chosen(candidates, selection, done)
     ordered = sorted(chosen, key=lambda each: (selection.bytes_read(each.build_side), each.id))
     ready = tuple(each for at, each in enumerate(ordered) if not _waits(each, ordered[:at]))
+    ids = {each.id for each in ready}
+    ready = tuple(each for each in ready if ids.issuperset(each.united))
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
         bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
         wanted = {each.id: each for each in bounded if each.id not in done}
-        remaining = yield from with_answers(lambda: without_ended_reuses(wanted, done, selection))
+        remaining = yield from with_answers(lambda: with_shared_exchanges(wanted, done, selection))
         refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
         ready = tuple(remaining.values())
     return ready, tuple(refusals)
@@ -160,10 +162,10 @@ def _choice(
     while True:
         choice = yield from with_answers(lambda: choose(wanted.values(), selection))
         chosen = {each.id: each for each in choice.chosen}
-        remaining = yield from with_answers(partial(without_ended_reuses, chosen, done, selection))
+        remaining = yield from with_answers(partial(with_shared_exchanges, chosen, done, selection))
         refused = [each for id_, each in chosen.items() if id_ not in remaining]
         if not refused:
-            return choice, tuple(ending)
+            return replace(choice, chosen=tuple(remaining.values())), tuple(ending)
         # A build may not be worth its other filters alone.
         ending += refused
         for each in refused:

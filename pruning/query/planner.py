@@ -10,11 +10,12 @@ A driver answers with an engine (`connectors/pipeline/query_run.py`); a test ans
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pruning.keys.summary import KeySummary
+from pruning.keys.union import united
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import reuses_kept
@@ -93,7 +94,7 @@ class QueryPlanner:
     _rows: dict[int, BuildRows] = field(default_factory=dict)
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _row_counts: dict[int, int] = field(default_factory=dict)
-    _tested: dict[int, dict[int, list[RuntimeFilter]]] = field(default_factory=dict)
+    _tested: dict[int, dict[int, list[tuple[RuntimeFilter, ...]]]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
     _top_outcomes: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
 
@@ -173,17 +174,32 @@ class QueryPlanner:
         results = (yield from ask(RunBuilds(built))) if built else ()
         self.reasons.update(dict.fromkeys(reason for each in results for reason in each.reasons))
         answers = iter(results)
-        changed: dict[int, Relation] = {}
-        joined: dict[tuple[int, int, int], RuntimeFilter] = {}
+        found: dict[FilterId, KeySummary] = {}
         for each in filters:
             keys = yield from self._keys_of(each, answers)
             if isinstance(keys, Reason):
                 self.reasons[keys] = None
-                continue
+            else:
+                found[each.id] = keys
+        yield from self._apply([each for each in filters if each.id in found], found)
+
+    def _apply(self, filters: Sequence[RuntimeFilter], found: Mapping[FilterId, KeySummary]) -> Steps[None]:
+        """Plans the scans of filters anew by their keys; keys that are to be united count only if all are there."""
+        changed: dict[int, Relation] = {}
+        joined: dict[tuple[int, int, int], RuntimeFilter] = {}
+        by_id = {each.id: each for each in filters}
+        for each in filters:
             relation = each.probe.relation
-            if not each.from_metadata:
+            # In one order for all scans, which have to stay equal.
+            ids = sorted((each.id, *each.united))
+            if not found.keys() >= set(ids) or len({found[it].types for it in ids}) > 1:
+                self.reasons[Reason(ReasonCode.RUN_ONCE, each.probe.name)] = None
+                continue
+            union = tuple(by_id[it] for it in ids)
+            keys = united([found[it] for it in ids]) if each.united else found[each.id]
+            if not each.from_metadata and not each.united:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
-            self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(each)
+            self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
             if keys not in known:
                 known.append(keys)
@@ -300,8 +316,13 @@ class QueryPlanner:
         """The worth of testing the rows of a scan, by column: that of the filter whose dropped rows spare most."""
         if self.options.always:
             return {}
-        tested = self._tested.get(relation.id, {})
-        worth = {at: [selection.benefits.row_worth(it.build_side, it.probe) for it in tested[at]] for at in tested}
+        benefits = selection.benefits
+        worth: dict[int, list[RowWorth]] = {}
+        for at, unions in self._tested.get(relation.id, {}).items():
+            for union in unions:
+                first, *others = (benefits.row_worth(it.build_side, it.probe) for it in union)
+                passing = min(1.0, first.passing + sum(it.passing for it in others))
+                worth.setdefault(at, []).append(replace(first, passing=passing))
         return {at: max(each, key=lambda one: (1.0 - one.passing) * one.spared) for at, each in worth.items()}
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:

@@ -1,48 +1,61 @@
-"""`without_ended_reuses()`: filters without those for which Spark would run an exchange again that it runs once.
+"""`with_shared_exchanges()`: filters that leave each exchange shared which Spark runs once for several places.
 
-Filters are weighed as if each place of a shared exchange ran for itself. Ending its reuse pays if the filters of all
-its places save more than the runs of the exchange that come in addition, and risk no more than other filters may.
+A filter of one place alone would make Spark run the exchange again for the others. Where each place has a filter of
+the same column of equal scans, the keys of all of them filter each scan: the scans stay equal, and the exchange runs
+once on the rows that some place needs. All other filters of a shared exchange are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from pruning.cost.estimate import ZERO, Estimate
+from pruning.cost.estimate import Estimate
+from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import SharedExchange
 from pruning.query.plan import Node
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 
 
-def without_ended_reuses(
+def with_shared_exchanges(
     filters: Mapping[FilterId, RuntimeFilter], done: Collection[FilterId], selection: BuildSelection
 ) -> Mapping[FilterId, RuntimeFilter]:
-    """The filters that end no exchange reuse, or one beside the filters `done` that it pays to end.
+    """The filters that end no exchange reuse, beside the filters `done`; those of several places are united.
 
-    Without one of them others may no longer pay.
+    Without one of them others may no longer have a partner in its place.
     """
     remaining, applied = dict(filters), dict.fromkeys(done)
-    while refused := _ending_reuses(remaining, _ReuseChoice(selection, {**remaining, **applied})):
+    while True:
+        choice = _ReuseChoice(selection, {**remaining, **applied})
+        refused = [id_ for id_, each in remaining.items() if choice.partners(each) is None]
+        if not refused:
+            return {id_: replace(each, united=choice.partners(each) or ()) for id_, each in remaining.items()}
         for each in refused:
             del remaining[each]
-    return remaining
-
-
-def _ending_reuses(filters: Mapping[FilterId, RuntimeFilter], choice: _ReuseChoice) -> list[FilterId]:
-    return [id_ for id_, each in filters.items() if not all(choice.pays(it, each) for it in choice.changed(each))]
 
 
 @dataclass(frozen=True, slots=True)
 class _ReuseChoice:
-    """The worth of ending reuses by the filters `beside`, None for those that are applied."""
+    """The unions of filters of shared exchanges among the filters `beside`, None for those that are applied."""
 
     selection: BuildSelection
     beside: Mapping[FilterId, RuntimeFilter | None]
-    _known: dict[frozenset[int], bool] = field(default_factory=dict)
+    _known: dict[frozenset[FilterId], bool] = field(default_factory=dict)
 
-    def changed(self, runtime_filter: RuntimeFilter) -> Iterable[SharedExchange]:
+    def partners(self, runtime_filter: RuntimeFilter) -> tuple[FilterId, ...] | None:
+        """The filters of other places whose keys are united with those of a filter; None if it is refused."""
+        found: dict[FilterId, None] = {}
+        for shared in self._changed(runtime_filter):
+            if self._has_ended(shared):
+                continue
+            partners = None if runtime_filter.from_metadata else self._in_each_place(shared, runtime_filter)
+            if partners is None or not self._pays((runtime_filter, *partners)):
+                return () if self.selection.options.always and self._reaches_all(shared) else None
+            found |= dict.fromkeys(each.id for each in partners)
+        return tuple(found)
+
+    def _changed(self, runtime_filter: RuntimeFilter) -> Iterable[SharedExchange]:
         """The exchanges that a filter changes, without places that are not run again since a build has their rows."""
         statistics, materialized = self.selection.sizes.statistics, self.selection.sizes.materialized
         for each in statistics.shared_exchanges(runtime_filter.build_side, runtime_filter.probe):
@@ -50,40 +63,66 @@ class _ReuseChoice:
             if others and each.place.id not in materialized:
                 yield SharedExchange(each.place, others)
 
-    def pays(self, shared: SharedExchange, runtime_filter: RuntimeFilter) -> bool:
-        """True if the reuse has ended, or if the filters of all places save more than its end costs.
-
-        It ends once the filters of its places differ. A filter from metadata may skip nothing, so it ends no reuse.
-        """
+    def _has_ended(self, shared: SharedExchange) -> bool:
+        """True where the applied filters of the places differ."""
+        applied = [id_ for id_, each in self.beside.items() if each is None]
         places = (shared.place, *shared.others)
-        inside = [{id_: each for id_, each in self.beside.items() if _is_inside(id_, place)} for place in places]
-        if len({_keys(id_ for id_, each in several.items() if each is None) for several in inside}) > 1:
-            return True
-        if runtime_filter.from_metadata or not all(inside):
-            return False
+        return len({frozenset(_keys(id_) for id_ in applied if _is_inside(id_, each)) for each in places}) > 1
+
+    def _reaches_all(self, shared: SharedExchange) -> bool:
+        return all(any(_is_inside(id_, each) for id_ in self.beside) for each in (shared.place, *shared.others))
+
+    def _in_each_place(self, shared: SharedExchange, runtime_filter: RuntimeFilter) -> tuple[RuntimeFilter, ...] | None:
+        """The one filter of the same column of the equal scan in each other place; None unless all have just one."""
+        if len(self._alike(shared.place, shared.place, runtime_filter)) != 1:
+            return None
+        found = [self._alike(each, shared.place, runtime_filter) for each in shared.others]
+        return tuple(each for (each,) in found) if all(len(each) == 1 for each in found) else None
+
+    def _alike(self, place: Node, own: Node, runtime_filter: RuntimeFilter) -> list[RuntimeFilter]:
+        """The filters in `place`, by keys from outside, of the column that a filter of the place `own` filters."""
+        relation = runtime_filter.probe.relation
+        at = place.subtree_start + relation.id - own.subtree_start
+        column = relation.output.index(runtime_filter.probe.column)
+        return [
+            each
+            for id_, each in self.beside.items()
+            if each is not None
+            and id_.relation == at
+            and _is_inside(id_, place)
+            and (each.probe.relation.table, each.probe.relation.types) == (relation.table, relation.types)
+            and each.probe.relation.output.index(id_.column) == column
+        ]
+
+    def _pays(self, union: tuple[RuntimeFilter, ...]) -> bool:
+        """True if the united keys save more than their builds, and the builds risk no more than those of other filters.
+
+        The exchange runs once, so its rows count once.
+        """
         if self.selection.options.always:
             return True
-        at = frozenset(each.id for each in places)
+        at = frozenset(each.id for each in union)
         if at not in self._known:
-            self._known[at] = self._saves_all_runs(places, inside)
+            benefits = self.selection.benefits
+            builds = {each.build_side.node.id: each.build_side.node for each in union}
+            gain = _saved(union, benefits)
+            for each in builds.values():
+                gain = gain - benefits.paid(each)
+            self._known[at] = gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
         return self._known[at]
 
-    def _saves_all_runs(
-        self, places: Sequence[Node], inside: Sequence[Mapping[FilterId, RuntimeFilter | None]]
-    ) -> bool:
-        benefits, saved = self.selection.benefits, ZERO
-        for several in inside:
-            effects = [
-                benefits.effect(each.build_side, each.probe).saved for each in several.values() if each is not None
-            ]
-            saved = saved + max(effects, key=lambda effect: effect.expected, default=ZERO)
-        again = (len(places) - 1) * max(map(benefits.cost.tree, places))
-        gain = saved + Estimate.exact(-again)
-        return gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
+
+def _saved(union: tuple[RuntimeFilter, ...], benefits: Benefits) -> Estimate:
+    """The seconds that united keys save of one run: the shares of rows that each of them lets pass add up."""
+    shares = [benefits.cardinalities.partner_share(each.build_side, each.probe) for each in union]
+    passing = min(1.0, sum(each.expected for each in shares))
+    saved = min((benefits.effect(each.build_side, each.probe).saved for each in union), key=lambda each: each.expected)
+    dropped = max(1.0 - each.expected for each in shares)
+    return saved * ((1.0 - passing) / dropped if dropped else 0.0)
 
 
-def _keys(ids: Iterable[FilterId]) -> frozenset[tuple[int, str]]:
-    return frozenset((each.build_node, each.key) for each in ids)
+def _keys(id_: FilterId) -> frozenset[tuple[int, str]]:
+    return id_.union or frozenset({(id_.build_node, id_.key)})
 
 
 def _is_inside(id_: FilterId, place: Node) -> bool:

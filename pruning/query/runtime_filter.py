@@ -16,6 +16,7 @@ class FilterId:
 
     - `build_node`, `key`: the build side's node and its key; `join`: the join or filter that compares them
     - `relation`, `column`: the probed scan and its column
+    - `union`: build nodes and keys whose keys together filter the scan, where these are not those of one build
     """
 
     build_node: int
@@ -24,6 +25,7 @@ class FilterId:
     column: int
     from_metadata: bool
     join: int = field(compare=False)
+    union: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class RuntimeFilter:
       rows that the build gave
     - `fits`: the rows of the build are expected to be few enough to be joined as a local relation; `must_fit`: the
       build yields keys only when they are
+    - `united`: filters of equal scans in the other places of a shared exchange, by `SharedExchange`: the keys of all of
+      them filter each of the scans, so that the exchange stays shared
     - `benefit`: the seconds that the build is expected to cost and all its keys to save; None where nothing was weighed
     """
 
@@ -45,6 +49,7 @@ class RuntimeFilter:
     fits: bool = False
     must_fit: bool = False
     benefit: Benefit | None = None
+    united: tuple[FilterId, ...] = ()
 
     @property
     def from_metadata(self) -> bool:
@@ -56,8 +61,12 @@ class RuntimeFilter:
         """Equal for two filters that do the same."""
         node, key = self.build_side.id
         probe, join = self.probe, self.build_side.join.id
-        return FilterId(node, key, probe.relation.id, probe.column, self.from_metadata, join)
+        union = frozenset({(node, key), *((each.build_node, each.key) for each in self.united)} if self.united else ())
+        return FilterId(node, key, probe.relation.id, probe.column, self.from_metadata, join, union)
 
     def described(self, build_name: str) -> str:
-        """The name `build_name` of the build side, with the origin of the keys if the build side is not run."""
-        return f"{build_name} by the statistics of its files" if self.from_metadata else build_name
+        """The name `build_name` of the build side, with the origin of keys that are not those of its run alone."""
+        if self.from_metadata:
+            return f"{build_name} by the statistics of its files"
+        count = len(self.united)
+        return f"{build_name} and the keys of {count} equal scan{'s' * (count > 1)}" if count else build_name

@@ -16,6 +16,7 @@ from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import PlanStatistics, Sizes, UnknownStatistics
+from pruning.query.reuse_choice import with_shared_exchanges
 from pruning.reasons import ReasonCode
 from pruning.values.domain import Domain
 from tests.costs import FREE_BUILDS
@@ -443,6 +444,41 @@ def test_reused_exchange_is_filtered_in_both_places_or_none():
     assert {ReasonCode.RUN_ONCE, ReasonCode.NOT_WORTH} <= reasons
 
 
+def test_filters_of_all_places_are_united():
+    plan = Sums(TWICE, unclustered=(0, 1))
+    plan.fact_bytes, plan.share = 10**9, 0.01
+    filters, _ = ready(plan.graph, plan.sizes(500, 500), (), OPTIONS)
+    of = {plan.statistics.index(each.probe.relation): each for each in filters}
+    assert (of[1].id,) == of[0].united
+    assert (of[0].id,) == of[1].united
+    assert {each.build_side.id for each in (of[0], of[1])} == of[0].id.union == of[1].id.union
+
+
+def test_scans_with_united_keys_are_equal():
+    plan = Sums(TWICE)
+    sizes = plan.sizes(500, 500)
+    filters, _ = ready(plan.graph, sizes, (), OPTIONS)
+    first, second = sorted(filters, key=lambda each: each.probe.relation.id)
+    selection = BuildSelection.of(plan.graph, sizes, OPTIONS)
+    other = RuntimeFilter(second.build_side, first.probe)
+    # It would end the reuse of an exchange, unless this has ended by other filters.
+    assert {} == with_shared_exchanges({other.id: other}, {first.id, second.id}, selection)
+    apart = {replace(each, united=()).id for each in filters}
+    assert {other.id: other} == with_shared_exchanges({other.id: other}, apart, selection)
+
+
+def test_place_with_two_filters_of_a_column_is_not_united():
+    plan = Sums(TWICE)
+    sizes = plan.sizes(500, 500)
+    filters, _ = ready(plan.graph, sizes, (), OPTIONS)
+    first, second = (replace(each, united=()) for each in sorted(filters, key=lambda each: each.probe.relation.id))
+    other = RuntimeFilter(second.build_side, first.probe)
+    several = {each.id: each for each in (first, second, other)}
+    assert {} == with_shared_exchanges(several, (), BuildSelection.of(plan.graph, sizes, OPTIONS))
+    always = BuildSelection.of(plan.graph, sizes, replace(OPTIONS, always=True))
+    assert several == with_shared_exchanges(several, (), always)
+
+
 def test_scans_of_both_places_count_where_keys_skip_no_file():
     # In TPC-DS q64 at scale factor 10, 72 of 102,000 items filter both places of a join of sales with returns.
     plan = Sums(TWICE, unclustered=(0, 1))
@@ -450,11 +486,6 @@ def test_scans_of_both_places_count_where_keys_skip_no_file():
     found, reasons = plan.filtered_facts(plan.sizes(500, 500))
     assert [0, 1] == found
     assert ReasonCode.RUN_ONCE not in reasons
-    # Both places would read all of their files, and may drop few rows.
-    plan.share = None
-    found, reasons = plan.filtered_facts(plan.sizes(500, 500))
-    assert [] == found
-    assert ReasonCode.RUN_ONCE in reasons
     # The query does not run a materialized build.
     assert [0] == plan.filtered_facts(plan.sizes(500, 500, materialized=1))[0]
 

@@ -11,9 +11,12 @@ import pytest
 
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
+from pruning.query.exchange_reuse import SharedExchange
+from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
-from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import Limit, Node, Relation, Sort, SortKey, relations_of
 from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -40,6 +43,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.skipping import PruningResult, SkipReason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from tests.costs import FREE_BUILDS
 from tests.pruning.keys.test_summary import keys, summary
@@ -181,6 +185,63 @@ class Star:
 @pytest.fixture
 def star() -> Star:
     return Star.of()
+
+
+class Twice(UnknownStatistics):
+    """The sums of a fact in two places, which the engine makes once, each joined with its own days."""
+
+    def __init__(self) -> None:
+        plans = Plans()
+        self.facts: list[Relation] = []
+        self.sums: list[Node] = []
+        self.few: list[Node] = []
+        for part in range(2):
+            fact, days = plans.table("day"), plans.table("day", "month")
+            self.facts.append(fact)
+            self.sums.append(plans.aggregate(fact, *fact.output))
+            self.few.append(plans.filter(days, at_least(days.output[1], part)))
+        joins = (plans.join(some, few, equal(some.output[0], few.output[0])) for some, few in self._places())
+        self.root = plans.union(*joins)
+
+    def _places(self) -> list[tuple[Node, Node]]:
+        return list(zip(self.sums, self.few, strict=True))
+
+    def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> tuple[SharedExchange, ...]:  # noqa: ARG002 - of a protocol
+        if probe.relation not in self.facts:
+            return ()
+        own = self.facts.index(probe.relation)
+        return (SharedExchange(self.sums[own], (self.sums[1 - own],)),)
+
+    def run(self, *builds: Built) -> tuple[QueryPlanner, list[str]]:
+        sizes = {each.id: 5000 if each in self.facts else 10 for each in relations_of(self.root)}
+        facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=1000)
+        planner = QueryPlanner.of(JoinGraph.of(self.root), OPTIONS, facts, self)
+        script = Script({few.id: built for few, built in zip(self.few, builds, strict=True)})
+        return planner, script.run(planner)
+
+
+def test_keys_of_all_places_filter_each_scan_of_a_shared_exchange():
+    plan = Twice()
+    planner, log = plan.run(Built(some_keys(3, 4), Rows(10)), Built(some_keys(4, 9), Rows(10)))
+    first, second = (planner.keys[each.id][each.output[0]] for each in plan.facts)
+    assert first == second
+    assert [str(Domain.of(BIGINT, 3, 4, 9))] == [str(each.domains[0]) for each in first]
+    assert [f"PruneScan {each.id}" for each in plan.facts] == [each for each in log if each.startswith("PruneScan")]
+    # Keys of several columns would be those of one place.
+    assert {} == planner.tuples
+    assert [] == codes(planner)
+
+
+@pytest.mark.parametrize(
+    ("other", "code"),
+    [(Reason(ReasonCode.BUILD_FAILED, "k"), ReasonCode.BUILD_FAILED), (keys(ValueType("int"), [4]), None)],
+    ids=["failed", "other type"],
+)
+def test_keys_of_one_place_alone_filter_no_scan_of_a_shared_exchange(other, code):
+    plan = Twice()
+    planner, log = plan.run(Built(some_keys(3, 4)), Built(other))
+    assert ({}, []) == (planner.keys, [each for each in log if each.startswith("PruneScan")])
+    assert {ReasonCode.RUN_ONCE, code} - {None} <= set(codes(planner))
 
 
 class Counted(UnknownStatistics):
