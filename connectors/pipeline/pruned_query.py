@@ -30,6 +30,7 @@ from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.cost.rates import CostRates
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary
+from pruning.keys.union import united
 from pruning.options import PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
@@ -277,8 +278,21 @@ def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, 
     planned = [each for level in filters.levels for each in level]
     build_sides = {each.build_side.id: each.build_side for each in planned}
     keys = {id_: answered(bounds_of(each, {}), metadata.answer) for id_, each in build_sides.items()}
-    found = {each.id: _kinds_if_known(metadata, each, keys[each.build_side.id]) for each in planned}
+    found = {each.id: _kinds_if_known(metadata, each, _united_bounds(each, keys)) for each in planned}
     return {name: lines for name, lines in found.items() if lines}
+
+
+def _united_bounds(
+    runtime_filter: RuntimeFilter, bounds: Mapping[tuple[int, str], KeySummary | Reason]
+) -> KeySummary | Reason:
+    """The bounds of all keys that filter a scan together; a `Reason` where some are not known."""
+    found = [bounds[each] for each in sorted(runtime_filter.id.union or {runtime_filter.build_side.id})]
+    known = [each for each in found if isinstance(each, KeySummary)]
+    if len(known) < len(found):
+        return next(each for each in found if isinstance(each, Reason))
+    if len({each.types for each in known}) > 1:
+        return Reason(ReasonCode.RUN_ONCE, runtime_filter.probe.name)
+    return united(known) if len(known) > 1 else known[0]
 
 
 def _kinds_if_known(

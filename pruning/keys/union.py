@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from types import MappingProxyType
 
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.summary import KeyColumn, KeySummary
+from pruning.keys.xxhash64 import hash_codes
+from pruning.limits import LIMITS, Limits
 from pruning.values.domain import Domain
 
 
-def united(summaries: Sequence[KeySummary]) -> KeySummary:
+def united(summaries: Sequence[KeySummary], limits: Limits = LIMITS) -> KeySummary:
     """Every key of one-column summaries of the same type; `ValueError` for others.
 
-    It is exact where all of them are, and has a bloom filter where all have one of the same shape.
+    It is exact where all of them are. A bloom filter of all keys is dropped where it would pass most rows.
     """
     types = {each.types for each in summaries}
     if len(types) != 1 or len(summaries[0].types) != 1:
@@ -23,7 +26,7 @@ def united(summaries: Sequence[KeySummary]) -> KeySummary:
         raise ValueError(msg)
     columns = [each.columns[0] for each in summaries]
     domain = reduce(Domain.union, (each.domain for each in columns))
-    bloom = _bloom(summaries)
+    bloom = _bloom(summaries, limits)
     return KeySummary(
         columns=(KeyColumn(domain, sum(each.nulls for each in columns), sum(each.nans for each in columns)),),
         rows=sum(each.rows for each in summaries),
@@ -44,13 +47,25 @@ def _distinct(domain: Domain) -> int | None:
     return None if points is None else points + domain.nan
 
 
-def _bloom(summaries: Sequence[KeySummary]) -> BloomFilter | None:
-    """The bloom filter of all keys; without one, ranges alone are tested."""
-    blooms = [each.bloom for each in summaries]
-    hashed = {each.hashed_as for each in summaries}
-    if len(hashed) != 1 or any(each is None for each in blooms):
+def _bloom(summaries: Sequence[KeySummary], limits: Limits) -> BloomFilter | None:
+    """A bloom filter of all keys; None where ranges test rows as well, since each key is listed or most rows pass."""
+    blooms = [each.bloom for each in summaries if each.bloom is not None]
+    listed = [each for each in summaries if each.bloom is None]
+    if not blooms or any(not each.exact or each.domains[0].nan for each in listed):
         return None
+    words = min(len(each.words) for each in blooms)
     try:
-        return reduce(BloomFilter.merge, (each for each in blooms if each is not None))
+        merged = reduce(BloomFilter.merge, (_folded(each, words) for each in blooms))
     except ValueError:
         return None
+    for each in listed:
+        merged = merged.adding(hash_codes(each.types[0], each.domains[0].ranges.points()))
+    return merged if merged.expected_fpp <= limits.useless_fpp else None
+
+
+def _folded(bloom: BloomFilter, words: int) -> BloomFilter:
+    """A filter of the same keys in fewer words: positions are taken modulo the size, so halves can be merged."""
+    while len(bloom.words) > words and len(bloom.words) % 2 == 0:
+        half = len(bloom.words) // 2
+        bloom = replace(bloom, words=bloom.words[:half] | bloom.words[half:])
+    return bloom

@@ -99,14 +99,18 @@ def ready_filters(
     """The filters that wait for no other, without those that are `done`, and why others are left out.
 
     A build waits for a filter that makes it smaller. If two builds would wait for each other, the smaller runs first,
-    so there is always one that waits for none. Metadata bounds keys once no build is worth running.
+    so there is always one that waits for none. The filters of a union run together. Metadata bounds keys once no build
+    is worth running.
     """
     candidates = yield from _candidates(selection)
     chosen, refusals = yield from _chosen(candidates, selection, done)
     ordered = sorted(chosen, key=lambda each: (selection.bytes_read(each.build_side), each.id))
-    ready = tuple(each for at, each in enumerate(ordered) if not _waits(each, ordered[:at]))
-    ids = {each.id for each in ready}
-    ready = tuple(each for each in ready if ids.issuperset(each.united))
+    ready = _with_all_of_unions([each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])])
+    if not ready and ordered:
+        # Builds of one union wait for each other, so none of them can be made smaller first.
+        first = {ordered[0].id, *ordered[0].united}
+        ready = tuple(each for each in ordered if each.id in first)
+        ready = () if any(each.needs_rows for each in ready) else ready
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
         bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
@@ -115,6 +119,12 @@ def ready_filters(
         refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
         ready = tuple(remaining.values())
     return ready, tuple(refusals)
+
+
+def _with_all_of_unions(filters: Sequence[RuntimeFilter]) -> tuple[RuntimeFilter, ...]:
+    """The filters without unions of which one is missing."""
+    ids = {each.id for each in filters}
+    return tuple(each for each in filters if ids.issuperset(each.united))
 
 
 def _candidates(selection: BuildSelection) -> Steps[tuple[_Candidate, ...]]:

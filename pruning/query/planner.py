@@ -11,12 +11,13 @@ A driver answers with an engine (`connectors/pipeline/query_run.py`); a test ans
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from pruning.keys.summary import KeySummary
 from pruning.keys.union import united
 from pruning.options import BroadcastStrategy, PruningOptions
+from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import reuses_kept
 from pruning.query.exchanges import BroadcastSide, broadcast_sides
@@ -193,10 +194,11 @@ class QueryPlanner:
             # In one order for all scans, which have to stay equal.
             ids = sorted((each.id, *each.united))
             if not found.keys() >= set(ids) or len({found[it].types for it in ids}) > 1:
-                self.reasons[Reason(ReasonCode.RUN_ONCE, each.probe.name)] = None
+                missing = "no keys of the same type are known for an equal scan"
+                self.reasons[Reason(ReasonCode.RUN_ONCE, each.probe.name, missing)] = None
                 continue
             union = tuple(by_id[it] for it in ids)
-            keys = united([found[it] for it in ids]) if each.united else found[each.id]
+            keys = united([found[it] for it in ids], self.options.limits) if each.united else found[each.id]
             if not each.from_metadata and not each.united:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
             self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)
@@ -207,8 +209,10 @@ class QueryPlanner:
         for each in joined.values():
             if each.probe.relation.id in changed:
                 yield from self._add_tuple(each.build_side, each.probe.relation)
+        # Scans of a union have to stay equal, so one that is smaller already does not count.
+        selection = self.selection() if any(each.united for each in filters) else None
         for relation in changed.values():
-            yield from self._plan_scan(relation)
+            yield from self._plan_scan(relation, selection)
 
     def _keys_of(self, runtime_filter: RuntimeFilter, answers: Iterator[BuildAnswer]) -> Steps[KeySummary | Reason]:
         if runtime_filter.instead is not None:
@@ -297,12 +301,15 @@ class QueryPlanner:
 
     # Scans.
 
-    def _plan_scan(self, relation: Relation) -> Steps[PlannedScan | Reason]:
-        """Plans a scan by all its filters, and uses the plan if the filters change the scan."""
+    def _plan_scan(self, relation: Relation, selection: BuildSelection | None = None) -> Steps[PlannedScan | Reason]:
+        """Plans a scan by all its filters, and uses the plan if the filters change the scan.
+
+        Rows are worth testing by the sizes of this moment, or by those of `selection`.
+        """
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple(self._first_rows.get(relation.id, ()))
         keeps_scan = may_raise_elsewhere(self.graph.root, relation.id)
-        worth = yield from with_answers(partial(self._row_worth, relation, self.selection()))
+        worth = yield from with_answers(partial(self._row_worth, relation, selection or self.selection()))
         scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
@@ -316,13 +323,9 @@ class QueryPlanner:
         """The worth of testing the rows of a scan, by column: that of the filter whose dropped rows spare most."""
         if self.options.always:
             return {}
-        benefits = selection.benefits
         worth: dict[int, list[RowWorth]] = {}
         for at, unions in self._tested.get(relation.id, {}).items():
-            for union in unions:
-                first, *others = (benefits.row_worth(it.build_side, it.probe) for it in union)
-                passing = min(1.0, first.passing + sum(it.passing for it in others))
-                worth.setdefault(at, []).append(replace(first, passing=passing))
+            worth[at] = [_worth_of(union, selection.benefits) for union in unions]
         return {at: max(each, key=lambda one: (1.0 - one.passing) * one.spared) for at, each in worth.items()}
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:
@@ -359,6 +362,12 @@ class QueryPlanner:
             return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
         refused = (each for each in scan.plan.reasons if each.subject in made.columns)
         return next((each for each in refused if each.code in _NO_FILTER), None)
+
+
+def _worth_of(union: Sequence[RuntimeFilter], benefits: Benefits) -> RowWorth:
+    """The worth of testing rows by united keys, the same for each of their scans."""
+    worth = {each.build_side.id: benefits.row_worth(each.build_side, each.probe) for each in union}.values()
+    return RowWorth(min(1.0, sum(each.passing for each in worth)), min(each.spared for each in worth))
 
 
 def _fewest(summaries: Sequence[KeySummary]) -> float:

@@ -7,14 +7,14 @@ once on the rows that some place needs. All other filters of a shared exchange a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning.cost.estimate import Estimate
 from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import SharedExchange
-from pruning.query.plan import Node
+from pruning.query.plan import Node, Relation
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 
 
@@ -28,9 +28,10 @@ def with_shared_exchanges(
     remaining, applied = dict(filters), dict.fromkeys(done)
     while True:
         choice = _ReuseChoice(selection, {**remaining, **applied})
-        refused = [id_ for id_, each in remaining.items() if choice.partners(each) is None]
+        partners = {id_: choice.partners(each) for id_, each in remaining.items()}
+        refused = [id_ for id_, found in partners.items() if found is None]
         if not refused:
-            return {id_: replace(each, united=choice.partners(each) or ()) for id_, each in remaining.items()}
+            return {id_: replace(each, united=partners[id_] or ()) for id_, each in remaining.items()}
         for each in refused:
             del remaining[each]
 
@@ -46,12 +47,17 @@ class _ReuseChoice:
     def partners(self, runtime_filter: RuntimeFilter) -> tuple[FilterId, ...] | None:
         """The filters of other places whose keys are united with those of a filter; None if it is refused."""
         found: dict[FilterId, None] = {}
-        for shared in self._changed(runtime_filter):
-            if self._has_ended(shared):
+        united: set[frozenset[int]] = set()
+        # Conditions that Spark copies to an equal column are in other places, so the filter's own place comes first.
+        changed = sorted(self._changed(runtime_filter), key=lambda each: not _contains(each.place, runtime_filter))
+        for shared in changed:
+            places = frozenset(each.id for each in (shared.place, *shared.others))
+            if self._has_ended(shared) or places in united:
                 continue
             partners = None if runtime_filter.from_metadata else self._in_each_place(shared, runtime_filter)
             if partners is None or not self._pays((runtime_filter, *partners)):
                 return () if self.selection.options.always and self._reaches_all(shared) else None
+            united.add(places)
             found |= dict.fromkeys(each.id for each in partners)
         return tuple(found)
 
@@ -73,26 +79,32 @@ class _ReuseChoice:
         return all(any(_is_inside(id_, each) for id_ in self.beside) for each in (shared.place, *shared.others))
 
     def _in_each_place(self, shared: SharedExchange, runtime_filter: RuntimeFilter) -> tuple[RuntimeFilter, ...] | None:
-        """The one filter of the same column of the equal scan in each other place; None unless all have just one."""
-        if len(self._alike(shared.place, shared.place, runtime_filter)) != 1:
-            return None
-        found = [self._alike(each, shared.place, runtime_filter) for each in shared.others]
-        return tuple(each for (each,) in found) if all(len(each) == 1 for each in found) else None
+        """The best filter of the same column of the equal scan in each other place; None unless each has one.
 
-    def _alike(self, place: Node, own: Node, runtime_filter: RuntimeFilter) -> list[RuntimeFilter]:
-        """The filters in `place`, by keys from outside, of the column that a filter of the place `own` filters."""
+        A place has no second filter of the column, as its scan would no longer be equal to the others.
+        """
+        own = self._best(shared.place, shared.place, runtime_filter)
+        if own is None or own.id != runtime_filter.id:
+            return None
+        found = [self._best(each, shared.place, runtime_filter) for each in shared.others]
+        known = tuple(each for each in found if each is not None)
+        return known if len(known) == len(found) else None
+
+    def _best(self, place: Node, own: Node, runtime_filter: RuntimeFilter) -> RuntimeFilter | None:
+        """The best filter in `place`, by keys from outside, of the column that a filter of the place `own` filters."""
         relation = runtime_filter.probe.relation
         at = place.subtree_start + relation.id - own.subtree_start
         column = relation.output.index(runtime_filter.probe.column)
-        return [
+        found = (
             each
             for id_, each in self.beside.items()
             if each is not None
             and id_.relation == at
             and _is_inside(id_, place)
-            and (each.probe.relation.table, each.probe.relation.types) == (relation.table, relation.types)
+            and _scanned(each.probe.relation) == _scanned(relation)
             and each.probe.relation.output.index(id_.column) == column
-        ]
+        )
+        return max(found, key=lambda each: (_gain(each), each.id), default=None)
 
     def _pays(self, union: tuple[RuntimeFilter, ...]) -> bool:
         """True if the united keys save more than their builds, and the builds risk no more than those of other filters.
@@ -113,16 +125,37 @@ class _ReuseChoice:
 
 
 def _saved(union: tuple[RuntimeFilter, ...], benefits: Benefits) -> Estimate:
-    """The seconds that united keys save of one run: the shares of rows that each of them lets pass add up."""
-    shares = [benefits.cardinalities.partner_share(each.build_side, each.probe) for each in union]
-    passing = min(1.0, sum(each.expected for each in shares))
+    """The seconds that united keys save of one run: the shares of rows that the keys of each build let pass add up."""
+    # A build that filters several places has the same keys for all of them.
+    by_build = {each.build_side.id: each for each in union}.values()
+    shares = [benefits.cardinalities.partner_share(each.build_side, each.probe) for each in by_build]
     saved = min((benefits.effect(each.build_side, each.probe).saved for each in union), key=lambda each: each.expected)
-    dropped = max(1.0 - each.expected for each in shares)
-    return saved * ((1.0 - passing) / dropped if dropped else 0.0)
+    expected = _left_of([each.expected for each in shares])
+    return Estimate.around(
+        saved.low * _left_of([each.high for each in shares]), saved.expected * expected, saved.high * expected
+    )
+
+
+def _left_of(shares: Sequence[float]) -> float:
+    """The part of what keys of one share save that keys of all shares save."""
+    dropped = 1.0 - min(shares)
+    return max(0.0, 1.0 - sum(shares)) / dropped if dropped > 0 else 0.0
+
+
+def _gain(runtime_filter: RuntimeFilter) -> float:
+    return 0.0 if runtime_filter.benefit is None else runtime_filter.benefit.gain
+
+
+def _scanned(relation: Relation) -> tuple[object, ...]:
+    return relation.table, relation.names, relation.types
 
 
 def _keys(id_: FilterId) -> frozenset[tuple[int, str]]:
     return id_.union or frozenset({(id_.build_node, id_.key)})
+
+
+def _contains(place: Node, runtime_filter: RuntimeFilter) -> bool:
+    return place.subtree_start <= runtime_filter.probe.relation.id <= place.id
 
 
 def _is_inside(id_: FilterId, place: Node) -> bool:

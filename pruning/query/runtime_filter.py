@@ -16,7 +16,7 @@ class FilterId:
 
     - `build_node`, `key`: the build side's node and its key; `join`: the join or filter that compares them
     - `relation`, `column`: the probed scan and its column
-    - `union`: build nodes and keys whose keys together filter the scan, where these are not those of one build
+    - `union`: the build nodes and keys of all filters that are united with this one, and of itself
     """
 
     build_node: int
@@ -68,5 +68,5 @@ class RuntimeFilter:
         """The name `build_name` of the build side, with the origin of keys that are not those of its run alone."""
         if self.from_metadata:
             return f"{build_name} by the statistics of its files"
-        count = len(self.united)
-        return f"{build_name} and the keys of {count} equal scan{'s' * (count > 1)}" if count else build_name
+        others = len(self.id.union) - 1
+        return f"{build_name} and the keys for {others} equal scan{'s' * (others > 1)}" if others > 0 else build_name

@@ -160,14 +160,14 @@ def builds_and_filters(
     filters: list[FilterLine] = []
     for level, of_level in enumerate(plan.levels, start=1):
         for each in of_level:
-            keys = each.described(_keys(each.build_side, names))
+            name = _keys(each.build_side, names)
             reads = () if each.from_metadata else relations_of(each.build_side.node)
             build = builds.setdefault(
                 (*each.build_side.id, each.from_metadata),
                 BuildLine(
                     str(len(builds) + 1),
                     level,
-                    keys,
+                    replace(each, united=()).described(name),
                     tuple(names.scans[it.id] for it in reads),
                     sum(sizes.get(it.id, 0) for it in reads),
                     from_cache=not each.from_metadata and each.build_side.id in without_job[0],
@@ -177,5 +177,7 @@ def builds_and_filters(
                 ),
             )
             scan = names.scans[each.probe.relation.id]
-            filters.append(FilterLine(level, build.name, keys, scan, each.probe.name, kinds.get(each.id, ())))
+            filters.append(
+                FilterLine(level, build.name, each.described(name), scan, each.probe.name, kinds.get(each.id, ()))
+            )
     return tuple(builds.values()), tuple(filters)

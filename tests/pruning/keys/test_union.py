@@ -21,9 +21,10 @@ INT = ValueType("int")
 FEW = KeyLimits(keys=2, nbytes=1 << 20, fpp=0.01)
 
 
-def limited(type_, items):
-    """A summary of more keys than its limit allows to list."""
-    return partition([type_], [(each,) for each in items], FEW).finish(1, source="rows")
+def limited(items, keys=20):
+    """A summary of more bigints than its limit allows to list."""
+    limits = KeyLimits(keys, nbytes=1 << 20, fpp=0.01)
+    return partition([BIGINT], [(each,) for each in items], limits).finish(1, source="rows")
 
 
 @given(st.data())
@@ -55,22 +56,39 @@ def test_builds_without_rows_give_no_keys():
     assert united([keys(BIGINT, []), keys(BIGINT, [None])]).is_none
 
 
-def test_keys_that_are_not_listed_leave_a_bloom_filter_of_all():
-    first, second = limited(BIGINT, range(0, 90, 3)), limited(BIGINT, range(1, 90, 3))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (limited(range(0, 90, 3)), limited(range(1, 90, 3))),
+        (limited(range(0, 300, 3), keys=60), limited(range(1, 90, 3))),
+        (keys(BIGINT, range(-5, 5)), limited(range(1, 90, 3))),
+    ],
+    ids=["one size", "two sizes", "a list"],
+)
+def test_keys_that_are_not_listed_leave_a_bloom_filter_of_all(first, second):
+    every = range(-5, 5) if first.exact else range(0, 3 * first.rows, 3)
     found = united([first, second])
     assert not found.exact
     assert (BIGINT,) == found.hashed_as
     assert found.bloom is not None
-    assert found.bloom.might_contain(
-        hash_codes(BIGINT, code.encode(BIGINT, [*range(0, 90, 3), *range(1, 90, 3)]))
-    ).all()
+    assert found.bloom.might_contain(hash_codes(BIGINT, code.encode(BIGINT, [*every, *range(1, 90, 3)]))).all()
+    none = hash_codes(BIGINT, code.encode(BIGINT, range(100_000, 101_000)))
+    assert found.bloom.might_contain(none).mean() < 0.5
 
 
-def test_keys_with_and_without_a_list_leave_ranges():
-    found = united([keys(BIGINT, [100]), limited(BIGINT, range(0, 90, 3))])
+def test_bloom_filter_that_most_rows_would_pass_is_dropped():
+    parts = [limited(range(at, 800, 7), keys=12) for at in range(7)]
+    found = united(parts)
+    assert all(each.bloom is not None for each in parts)
     assert (None, None, ()) == (found.distinct, found.bloom, found.hashed_as)
-    assert found.domains[0].contains(100)
-    assert found.domains[0].contains(87)
+    assert found.domains[0].contains_all(Domain.between(BIGINT, 0, 799))
+
+
+def test_nan_in_a_list_leaves_ranges():
+    many = partition([DOUBLE], [(each / 4,) for each in range(90)], FEW).finish(1, source="rows")
+    found = united([keys(DOUBLE, [NAN, 100.0]), many])
+    assert (None, None) == (found.distinct, found.bloom)
+    assert found.domains[0].contains_all(Domain.of(DOUBLE, NAN, 100.0, 22.25))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.exchange_reuse import SharedExchange
+from pruning.query.exchange_reuse import ExchangeReuse, SharedExchange
 from pruning.query.filter_plan import FilterId, RuntimeFilter
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
@@ -20,7 +20,7 @@ from pruning.query.reuse_choice import with_shared_exchanges
 from pruning.reasons import ReasonCode
 from pruning.values.domain import Domain
 from tests.costs import FREE_BUILDS
-from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal, left_out, ready
+from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal, left_out, literal, ready
 
 OPTIONS = FREE_BUILDS
 SOUND = replace(OPTIONS, always=True)
@@ -390,8 +390,9 @@ class Sums(UnknownStatistics):
         self.sums: list[Node] = []
         joins: list[Node] = []
         for part in range(1 + max(*others, *others.values())):
-            fact, dimension = plans.table("k"), plans.table("id")
+            fact = plans.table("k")
             self.sums.append(plans.aggregate(fact, *fact.output))
+            dimension = plans.table("id")
             chosen = plans.filter(dimension, at_least(*dimension.output, part))
             joins.append(plans.join(self.sums[-1], chosen, equal(*fact.output, *dimension.output)))
             self.statistics.append(fact)
@@ -467,16 +468,79 @@ def test_scans_with_united_keys_are_equal():
     assert {other.id: other} == with_shared_exchanges({other.id: other}, apart, selection)
 
 
-def test_place_with_two_filters_of_a_column_is_not_united():
+def test_best_filter_of_a_column_is_united_in_each_place():
     plan = Sums(TWICE)
     sizes = plan.sizes(500, 500)
     filters, _ = ready(plan.graph, sizes, (), OPTIONS)
     first, second = (replace(each, united=()) for each in sorted(filters, key=lambda each: each.probe.relation.id))
     other = RuntimeFilter(second.build_side, first.probe)
     several = {each.id: each for each in (first, second, other)}
-    assert {} == with_shared_exchanges(several, (), BuildSelection.of(plan.graph, sizes, OPTIONS))
-    always = BuildSelection.of(plan.graph, sizes, replace(OPTIONS, always=True))
-    assert several == with_shared_exchanges(several, (), always)
+    found = with_shared_exchanges(several, (), BuildSelection.of(plan.graph, sizes, OPTIONS))
+    assert {first.id: (second.id,), second.id: (first.id,)} == {id_: each.united for id_, each in found.items()}
+
+
+class Joined(UnknownStatistics):
+    """Sums of a fact in several places, joined with each other and with days."""
+
+    def __init__(self, places: int, share: float) -> None:
+        plans, self.share = Plans(), share
+        self.facts: list[Relation] = []
+        root, sums = None, list[Node]()
+        for _ in range(places):
+            self.facts.append(plans.table("k"))
+            sums.append(plans.aggregate(self.facts[-1], *self.facts[-1].output))
+            on = equal(sums[0].output[0], sums[-1].output[0])
+            root = sums[0] if root is None else plans.join(root, sums[-1], on)
+        self.days = plans.table("id")
+        few = plans.filter(self.days, at_least(*self.days.output, 7))
+        self.root = plans.join(root, few, equal(sums[0].output[0], *self.days.output))
+        equal_nodes = {each.id: sums[0].id for each in sums} | {each.id: self.facts[0].id for each in self.facts}
+        self.reuse = ExchangeReuse.of(self.root, equal_nodes, lambda *_: True)
+
+    def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> tuple[SharedExchange, ...]:
+        return self.reuse.changed(build_side, probe)
+
+    def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:  # noqa: ARG002 - of a protocol
+        return self.share
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
+        return 10_000.0
+
+
+@pytest.mark.parametrize("places", [2, 4])
+@pytest.mark.parametrize("share", [0.01, 0.4])
+def test_keys_of_one_build_for_all_places_count_once(places, share):
+    # Spark copies each filter to the other places, which have the same.
+    plan = Joined(places, share)
+    scanned = dict.fromkeys((each.id for each in plan.facts), 10**9) | {plan.days.id: 50_000}
+    sizes = Sizes(scanned, set(scanned), (), statistics=plan)
+    filters, _ = ready(JoinGraph.of(plan.root), sizes, (), FREE_BUILDS)
+    assert {each.id for each in plan.facts} == {each.probe.relation.id for each in filters}
+    assert {places - 1} == {len(each.united) for each in filters}
+    assert {1} == {len(each.id.union) for each in filters}
+    assert {"days"} == {each.described("days") for each in filters}
+
+
+def test_builds_of_a_union_that_contain_each_others_scans_run_together():
+    plans = Plans()
+    fact = plans.table("week")
+    sums = plans.aggregate(fact, *fact.output)
+    days = plans.table("week", "month")
+    one = plans.join(sums, plans.filter(days, at_least(days.output[1], 3)), equal(sums.output[0], days.output[0]))
+    later = plans.project(one, *one.output, call("Add", column(sums.output[0]), literal(52)))
+    other = plans.table("week")
+    same = plans.aggregate(other, *other.output)
+    root = plans.join(later, same, equal(later.output[-1], same.output[0]))
+    plan = Sums(TWICE)
+    reuse = ExchangeReuse.of(
+        root, {sums.id: sums.id, same.id: sums.id, fact.id: fact.id, other.id: fact.id}, lambda *_: True
+    )
+    plan.shared_exchanges = reuse.changed  # type: ignore[method-assign]
+    scanned = {fact.id: 10**9, other.id: 10**9, days.id: 100_000}
+    sizes = Sizes(scanned, set(scanned), (), statistics=plan)
+    filters, _ = ready(JoinGraph.of(root), sizes, (), replace(OPTIONS, always=True))
+    assert {fact.id, other.id} == {each.probe.relation.id for each in filters}
+    assert {1} == {len(each.united) for each in filters}
 
 
 def test_scans_of_both_places_count_where_keys_skip_no_file():

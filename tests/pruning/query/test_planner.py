@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from pruning.query.requests import (
     with_answers,
 )
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import RowWorth
 from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.skipping import PruningResult, SkipReason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
@@ -192,13 +194,15 @@ class Twice(UnknownStatistics):
 
     def __init__(self) -> None:
         plans = Plans()
+        self.worth: list[RowWorth] = []
         self.facts: list[Relation] = []
         self.sums: list[Node] = []
         self.few: list[Node] = []
         for part in range(2):
-            fact, days = plans.table("day"), plans.table("day", "month")
+            fact = plans.table("day")
             self.facts.append(fact)
             self.sums.append(plans.aggregate(fact, *fact.output))
+            days = plans.table("day", "month")
             self.few.append(plans.filter(days, at_least(days.output[1], part)))
         joins = (plans.join(some, few, equal(some.output[0], few.output[0])) for some, few in self._places())
         self.root = plans.union(*joins)
@@ -212,12 +216,23 @@ class Twice(UnknownStatistics):
         own = self.facts.index(probe.relation)
         return (SharedExchange(self.sums[own], (self.sums[1 - own],)),)
 
-    def run(self, *builds: Built) -> tuple[QueryPlanner, list[str]]:
+    def matching_share(self, relation: Relation, column: int, domain: Domain) -> float:  # noqa: ARG002 - of a protocol
+        return 0.2
+
+    def domain_size(self, relation: Relation, column: int) -> float:  # noqa: ARG002 - of a protocol
+        return 30.0
+
+    def run(self, *builds: Built, expected: Cardinality | None = None) -> tuple[QueryPlanner, list[str]]:
         sizes = {each.id: 5000 if each in self.facts else 10 for each in relations_of(self.root)}
         facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=1000)
         planner = QueryPlanner.of(JoinGraph.of(self.root), OPTIONS, facts, self)
         script = Script({few.id: built for few, built in zip(self.few, builds, strict=True)})
+        script.scans = {each.id: partial(self._pruned, expected) for each in self.facts}
         return planner, script.run(planner)
+
+    def _pruned(self, expected: Cardinality | None, request: PruneScan) -> Scan:
+        self.worth.append(request.worth[request.relation.output[0]])
+        return replace(Scan.of(2), expected=expected)
 
 
 def test_keys_of_all_places_filter_each_scan_of_a_shared_exchange():
@@ -230,6 +245,14 @@ def test_keys_of_all_places_filter_each_scan_of_a_shared_exchange():
     # Keys of several columns would be those of one place.
     assert {} == planner.tuples
     assert [] == codes(planner)
+
+
+def test_rows_of_united_scans_are_tested_alike():
+    plan = Twice()
+    plan.run(Built(some_keys(3, 4)), Built(some_keys(4, 9)), expected=Cardinality(2, 0.5))
+    first, second = plan.worth
+    assert first == second
+    assert first.spared > 0
 
 
 @pytest.mark.parametrize(
