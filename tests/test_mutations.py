@@ -246,11 +246,7 @@ MUTANTS = {
         run_of("pruning/query/test_filter_plan.py"),
     ),
     "united-keys-drop-the-rows-of-each-of-them": Mutant(
-        *(
-            "pruning/query/reuse_choice.py",
-            "passing = min(1.0, sum(each.expected for each in shares))",
-            "passing = 0.0",
-        ),
+        *("pruning/query/reuse_choice.py", "max(0.0, 1.0 - sum(shares)) / dropped", "1.0"),
         run_of("pruning/query/test_filter_plan.py"),
     ),
     "united-keys-are-those-of-one-build": Mutant(
@@ -262,7 +258,7 @@ MUTANTS = {
         run_of("pruning/query/test_planner.py"),
     ),
     "united-keys-lack-those-of-other-places": Mutant(
-        *("pruning/query/planner.py", "united([found[it] for it in ids]) if each.united else", ""),
+        *("pruning/query/planner.py", "united([found[it] for it in ids], self.options.limits) if each.united else", ""),
         run_of("pruning/query/test_planner.py"),
     ),
     "spark-copies-no-conditions": Mutant(
