@@ -7,7 +7,7 @@ once on the rows that some place needs. All other filters of a shared exchange a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning.cost.estimate import Estimate
@@ -61,7 +61,7 @@ class _ReuseChoice:
             found |= dict.fromkeys(each.id for each in partners)
         return tuple(found)
 
-    def _changed(self, runtime_filter: RuntimeFilter) -> Iterable[SharedExchange]:
+    def _changed(self, runtime_filter: RuntimeFilter) -> Iterator[SharedExchange]:
         """The exchanges that a filter changes, without places that are not run again since a build has their rows."""
         statistics, materialized = self.selection.sizes.statistics, self.selection.sizes.materialized
         for each in statistics.shared_exchanges(runtime_filter.build_side, runtime_filter.probe):
@@ -81,30 +81,39 @@ class _ReuseChoice:
     def _in_each_place(self, shared: SharedExchange, runtime_filter: RuntimeFilter) -> tuple[RuntimeFilter, ...] | None:
         """The best filter of the same column of the equal scan in each other place; None unless each has one.
 
-        A place has no second filter of the column, as its scan would no longer be equal to the others.
+        A place has no second filter of the column, as its scan would no longer be equal to the others. Spark may also
+        copy a filter from another scan into a place; then that scan has to be equal to one with such a copy for each
+        other place.
         """
-        own = self._best(shared.place, shared.place, runtime_filter)
-        if own is None or own.id != runtime_filter.id:
-            return None
-        found = [self._best(each, shared.place, runtime_filter) for each in shared.others]
-        known = tuple(each for each in found if each is not None)
-        return known if len(known) == len(found) else None
+        is_inside = _contains(shared.place, runtime_filter)
+        at = runtime_filter.probe.relation.id - shared.place.subtree_start
+        alike, found = self._alike(runtime_filter), list[RuntimeFilter | None]()
+        for place in (shared.place, *shared.others):
+            if is_inside:
+                each = [it for it in alike if it.id.relation == place.subtree_start + at and _is_inside(it.id, place)]
+            else:
+                each = [it for it in alike if self._is_copied(it, place)]
+            found.append(max(each, key=lambda it: (_gain(it), it.id), default=None))
+        own, *others = found
+        known = tuple(each for each in others if each is not None)
+        return known if own is runtime_filter and len(known) == len(others) else None
 
-    def _best(self, place: Node, own: Node, runtime_filter: RuntimeFilter) -> RuntimeFilter | None:
-        """The best filter in `place`, by keys from outside, of the column that a filter of the place `own` filters."""
+    def _alike(self, runtime_filter: RuntimeFilter) -> list[RuntimeFilter]:
+        """The filters by builds of the same column of scans of the same table."""
         relation = runtime_filter.probe.relation
-        at = place.subtree_start + relation.id - own.subtree_start
         column = relation.output.index(runtime_filter.probe.column)
-        found = (
+        return [
             each
-            for id_, each in self.beside.items()
+            for each in self.beside.values()
             if each is not None
-            and id_.relation == at
-            and _is_inside(id_, place)
+            and not each.from_metadata
             and _scanned(each.probe.relation) == _scanned(relation)
-            and each.probe.relation.output.index(id_.column) == column
-        )
-        return max(found, key=lambda each: (_gain(each), each.id), default=None)
+            and each.probe.relation.output.index(each.probe.column) == column
+        ]
+
+    def _is_copied(self, runtime_filter: RuntimeFilter, place: Node) -> bool:
+        changed = self._changed(runtime_filter)
+        return any(each.place.id == place.id and not _contains(place, runtime_filter) for each in changed)
 
     def _pays(self, union: tuple[RuntimeFilter, ...]) -> bool:
         """True if the united keys save more than their builds, and the builds risk no more than those of other filters.

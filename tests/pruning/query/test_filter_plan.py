@@ -521,6 +521,31 @@ def test_keys_of_one_build_for_all_places_count_once(places, share):
     assert {"days"} == {each.described("days") for each in filters}
 
 
+def test_filters_that_spark_copies_to_a_shared_exchange_are_united():
+    # As in TPC-DS q64, where the items of two years filter sales, and sums of other sales that are joined by item.
+    plans, plan = Plans(), Sums(TWICE)
+    facts, others, sums, days, joins = [], [], [], [], []
+    for part in range(2):
+        facts.append(plans.table("k", "m"))
+        others.append(plans.table("k"))
+        sums.append(plans.aggregate(others[-1], *others[-1].output))
+        one = plans.join(facts[-1], sums[-1], equal(facts[-1].output[0], sums[-1].output[0]))
+        days.append(plans.table("id"))
+        few = plans.filter(days[-1], at_least(*days[-1].output, part))
+        joins.append(plans.join(one, few, equal(facts[-1].output[0], days[-1].output[0])))
+    root = plans.union(*joins)
+    equal_nodes = {each.id: sums[0].id for each in sums} | {each.id: others[0].id for each in others}
+    plan.shared_exchanges = ExchangeReuse.of(root, equal_nodes, lambda *_: True).changed  # type: ignore[method-assign]
+    scanned = dict.fromkeys((each.id for each in (*facts, *others)), 10**9) | {each.id: 50_000 for each in days}
+    sizes, plan.share = Sizes(scanned, set(scanned), (), statistics=plan), 0.01
+    filters, _ = ready(JoinGraph.of(root), sizes, (), OPTIONS)
+    assert {each.id for each in (*facts, *others)} == {each.probe.relation.id for each in filters}
+    of = {each.probe.relation.id: each for each in filters}
+    for first, second in ((facts[0], facts[1]), (others[0], others[1])):
+        assert (of[second.id].id,) == of[first.id].united
+        assert (of[first.id].id,) == of[second.id].united
+
+
 def test_builds_of_a_union_that_contain_each_others_scans_run_together():
     plans = Plans()
     fact = plans.table("week")
