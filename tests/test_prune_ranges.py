@@ -302,4 +302,4 @@ def test_scalar_subquery_that_is_no_key_skips_no_file(pruned, condition):
 )
 def test_dry_run_plans_keys_outside_every_file(spark, tables, query):
     text = query.format(**{name: f"{tables}{name}" for name in ("facts", "spans")})
-    assert ["facts"] == [each.scan for each in explain(spark.sql(text), options=OPTIONS).filters]
+    assert "facts" in [each.scan for each in explain(spark.sql(text), options=OPTIONS).filters]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pruning.query.benefit import Remaining
+from pruning.query.benefit import Benefits, Remaining
 from pruning.query.build_selection import BuildSelection
 from pruning.query.plan import Relation
 from pruning.query.plan_statistics import Cardinality, Sizes
@@ -21,14 +21,16 @@ def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) 
     left: dict[int, tuple[Relation, Remaining]] = {}
     applied = {at: dict(columns) for at, columns in sizes.applied.items()}
     materialized, rows = set(sizes.materialized), dict(sizes.rows)
+    by_id = {each.id: each for each in filters}
     for each in filters:
         if each.from_metadata:
             continue
         relation, node = each.probe.relation, each.build_side.node
         _, before = left.get(relation.id, (relation, None))
-        left[relation.id] = relation, benefits.effect(each.build_side, each.probe, before).left
+        union = [each, *(by_id[at] for at in each.united if at in by_id)]
+        left[relation.id] = relation, _left(union, before, benefits)
         values = sizes.statistics.domain_size(relation, each.probe.column)
-        share = benefits.cardinalities.partner_share(each.build_side, each.probe).expected
+        share = _share(union, benefits)
         if values is not None:
             columns = applied.setdefault(relation.id, {})
             # Further keys of a column leave no more of its values than the fewest.
@@ -51,3 +53,24 @@ def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) 
         materialized=materialized,
         rows=rows,
     )
+
+
+def _by_build(union: Sequence[RuntimeFilter]) -> Iterable[RuntimeFilter]:
+    """One of the filters by the keys of each build."""
+    return {each.build_side.id: each for each in reversed(union)}.values()
+
+
+def _share(union: Sequence[RuntimeFilter], benefits: Benefits) -> float:
+    """The share of values that are keys of one of the builds."""
+    shares = (benefits.cardinalities.partner_share(each.build_side, each.probe) for each in _by_build(union))
+    return min(1.0, sum(each.expected for each in shares))
+
+
+def _left(union: Sequence[RuntimeFilter], before: Remaining | None, benefits: Benefits) -> Remaining:
+    """The part of a scan that united keys leave: the parts that the keys of each build leave add up."""
+    first = union[0]
+    if len(union) == 1:
+        return benefits.effect(first.build_side, first.probe, before).left
+    every = [benefits.effect(it.build_side, it.probe).left.columns[it.probe.column] for it in _by_build(union)]
+    rows, kept = (min(1.0, sum(parts)) for parts in zip(*every, strict=True))
+    return (before or Remaining()).under(first.probe.column, rows, kept)

@@ -7,7 +7,7 @@ once on the rows that some place needs. All other filters of a shared exchange a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning.cost.estimate import Estimate
@@ -43,6 +43,7 @@ class _ReuseChoice:
     selection: BuildSelection
     beside: Mapping[FilterId, RuntimeFilter | None]
     _known: dict[frozenset[FilterId], bool] = field(default_factory=dict)
+    _shared: dict[FilterId, tuple[SharedExchange, ...]] = field(default_factory=dict)
 
     def partners(self, runtime_filter: RuntimeFilter) -> tuple[FilterId, ...] | None:
         """The filters of other places whose keys are united with those of a filter; None if it is refused."""
@@ -61,13 +62,17 @@ class _ReuseChoice:
             found |= dict.fromkeys(each.id for each in partners)
         return tuple(found)
 
-    def _changed(self, runtime_filter: RuntimeFilter) -> Iterator[SharedExchange]:
+    def _changed(self, runtime_filter: RuntimeFilter) -> tuple[SharedExchange, ...]:
         """The exchanges that a filter changes, without places that are not run again since a build has their rows."""
-        statistics, materialized = self.selection.sizes.statistics, self.selection.sizes.materialized
-        for each in statistics.shared_exchanges(runtime_filter.build_side, runtime_filter.probe):
-            others = tuple(other for other in each.others if other.id not in materialized)
-            if others and each.place.id not in materialized:
-                yield SharedExchange(each.place, others)
+        at = runtime_filter.id
+        if at not in self._shared:
+            statistics, materialized = self.selection.sizes.statistics, self.selection.sizes.materialized
+            changed = statistics.shared_exchanges(runtime_filter.build_side, runtime_filter.probe)
+            kept = ((each.place, tuple(it for it in each.others if it.id not in materialized)) for each in changed)
+            self._shared[at] = tuple(
+                SharedExchange(place, others) for place, others in kept if others and place.id not in materialized
+            )
+        return self._shared[at]
 
     def _has_ended(self, shared: SharedExchange) -> bool:
         """True where the applied filters of the places differ."""

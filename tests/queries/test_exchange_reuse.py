@@ -48,7 +48,7 @@ def test_reused_aggregate_is_filtered_by_the_keys_of_all_consumers(pruned):
     assert {"sales#1": 4, "sales#2": 4} == planned(result)
     assert (1, 1) == (scans_of_sales(df), scans_of_sales(result))
     assert ReasonCode.RUN_ONCE not in codes(result)
-    assert "and the keys of 1 equal scan" in str(explain(result))
+    assert "and the keys for 1 equal scan" in str(explain(result))
 
 
 @pytest.mark.parametrize(

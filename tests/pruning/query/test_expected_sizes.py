@@ -9,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning.options import PruningOptions
+from pruning.query.build_selection import BuildSelection
 from pruning.query.expected_sizes import expected_sizes
 from pruning.reasons import Reason, ReasonCode
+from tests.costs import FREE_BUILDS
 from tests.pruning.known import Star
+from tests.pruning.plans import ready
+from tests.pruning.query.test_filter_plan import TWICE, Sums
 
 
 def after(star: Star, **changed):
@@ -44,6 +48,18 @@ def test_rows_that_are_read_and_dropped_are_a_ratio():
 def test_only_needed_columns_of_a_pruned_scan_count():
     star = Star.of(whole=1.0, needed={0: 0.25})
     assert 250_000 == after(star).scanned[star.fact.id]
+
+
+def test_united_keys_leave_the_rows_of_each_of_them():
+    plan = Sums(TWICE)
+    plan.fact_bytes, plan.share = 64_000, 0.3
+    sizes = plan.sizes(500, 500)
+    filters, _ = ready(plan.graph, sizes, (), FREE_BUILDS)
+    found = expected_sizes(BuildSelection.of(plan.graph, sizes, FREE_BUILDS), filters)
+    assert [1, 1] == [len(each.united) for each in filters]
+    for fact in plan.statistics:
+        rows = found.expected[fact.id]
+        assert pytest.approx(600, abs=1) == rows.rows * rows.ratio
 
 
 @pytest.mark.parametrize("few", [10, 9])
