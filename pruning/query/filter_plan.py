@@ -189,11 +189,7 @@ def _against(candidates: Sequence[_Candidate], choice: FilterChoice, done: Colle
     for candidate in candidates:
         others = [weighed[each.id] for each in candidate.filters if each.id in weighed]
         if others and not any(each.id in taken for each in candidate.filters):
-            yield not_worth(max(others, key=_gain))
-
-
-def _gain(runtime_filter: RuntimeFilter) -> float:
-    return 0.0 if runtime_filter.benefit is None else runtime_filter.benefit.gain
+            yield not_worth(max(others, key=lambda each: each.gain))
 
 
 def _bounded(
@@ -235,7 +231,7 @@ def unused(
     for each in candidates:
         repeated = [_run_once(it) for it in each.filters if it.id in ended]
         others = [weighed[it.id] for it in each.filters if it.id in weighed]
-        against = () if repeated or not others else (not_worth(max(others, key=_gain)),)
+        against = () if repeated or not others else (not_worth(max(others, key=lambda each: each.gain)),)
         remaining += (
             UnusedFilter(each.edge, each.probe, reason)
             for reason in dict.fromkeys((*each.reasons, *repeated, *against))

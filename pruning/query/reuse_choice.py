@@ -98,7 +98,7 @@ class _ReuseChoice:
                 each = [it for it in alike if it.id.relation == place.subtree_start + at and _is_inside(it.id, place)]
             else:
                 each = [it for it in alike if self._is_copied(it, place)]
-            found.append(max(each, key=lambda it: (_gain(it), it.id), default=None))
+            found.append(max(each, key=lambda it: (it.gain, it.id), default=None))
         own, *others = found
         known = tuple(each for each in others if each is not None)
         return known if own is runtime_filter and len(known) == len(others) else None
@@ -154,10 +154,6 @@ def _left_of(shares: Sequence[float]) -> float:
     """The part of what keys of one share save that keys of all shares save."""
     dropped = 1.0 - min(shares)
     return max(0.0, 1.0 - sum(shares)) / dropped if dropped > 0 else 0.0
-
-
-def _gain(runtime_filter: RuntimeFilter) -> float:
-    return 0.0 if runtime_filter.benefit is None else runtime_filter.benefit.gain
 
 
 def _scanned(relation: Relation) -> tuple[object, ...]:

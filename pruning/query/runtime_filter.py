@@ -57,6 +57,11 @@ class RuntimeFilter:
         return self.instead is not None
 
     @property
+    def gain(self) -> float:
+        """Seconds that its build is expected to gain; 0 where nothing was weighed."""
+        return 0.0 if self.benefit is None else self.benefit.gain
+
+    @property
     def id(self) -> FilterId:
         """Equal for two filters that do the same."""
         node, key = self.build_side.id
