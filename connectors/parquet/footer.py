@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,9 +26,17 @@ from connectors.parquet.thrift import (
     zigzag,
 )
 from connectors.spark.files import TRAILER
+from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
 
 _TYPE_DEFINED = 1
+# Fields of a chunk's metadata, and of an entry of its encoding statistics.
+_TYPE, _ENCODINGS, _PATH, _CODEC, _DATA_PAGES, _DICTIONARY, _STATISTICS, _PAGES = 1, 2, 3, 4, 9, 11, 12, 13
+_PAGE_TYPE, _PAGE_ENCODING = 1, 2
+_DATA_PAGE_TYPES, _PLAIN, _DICTIONARY_ENCODINGS = (0, 3), 0, (2, 8)
+# Bytes of a dictionary page for each INT32 and INT64 in it, and the codecs that leave numbers about as long.
+_DICTIONARY_BYTES = {1: 4.0, 2: 4.9}
+_FAST_CODECS = frozenset({0, 1, 5, 7})
 # Errors of parsing malformed bytes.
 _MALFORMED = (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 _VERSION_KEY = b"org.apache.spark.version"
@@ -189,16 +198,49 @@ def _footer(data: bytes, parts: _Parts) -> Footer:
     )
 
 
-def chunk_statistics(footer: Footer, group: int, leaf: int) -> Struct | None:
-    """The `Statistics` of one chunk by field id; None if there are none, or they may be another column's."""
+@dataclass(frozen=True, slots=True)
+class ChunkMetadata:
+    """The `Statistics` of a chunk by field id, None if it has none, and the number of different values.
+
+    `distinct` is estimated by the size of a dictionary of integers that encodes all values; `UNKNOWN` without one.
+    """
+
+    statistics: Struct | None = None
+    distinct: int = UNKNOWN
+
+
+def chunk_metadata(footer: Footer, group: int, leaf: int) -> ChunkMetadata:
+    """The metadata of one chunk; empty if there is none, or it may be another column's."""
     begin = int(footer.chunks[group, leaf])
     if begin < 0 or footer.values[group, leaf] != footer.rows[group]:
-        return None
+        return ChunkMetadata()
     try:
-        offsets, _ = field_offsets(footer.data, begin)
-        path, _ = read(footer.data, offsets[3], LIST)
+        data = footer.data
+        offsets, _ = field_offsets(data, begin)
+        path, _ = read(data, offsets[_PATH], LIST)
         if tuple(part.decode("utf-8") for part in path) != footer.schema.paths[leaf]:
-            return None
-        return read_struct(footer.data, offsets[12])[0] if 12 in offsets else None
+            return ChunkMetadata()
+        statistics = read_struct(data, offsets[_STATISTICS])[0] if _STATISTICS in offsets else None
+        return ChunkMetadata(statistics, _distinct(data, offsets))
     except _MALFORMED:
-        return None
+        return ChunkMetadata()
+
+
+def _distinct(data: bytes, offsets: Mapping[int, int]) -> int:
+    """Sizes of 4.0 bytes for an INT32 and 4.9 for an INT64 were measured for surrogate keys under Snappy."""
+    if _DICTIONARY not in offsets or zigzag(data, offsets[_CODEC]) not in _FAST_CODECS:
+        return UNKNOWN
+    width = _DICTIONARY_BYTES.get(zigzag(data, offsets[_TYPE]))
+    size = zigzag(data, offsets[_DATA_PAGES]) - zigzag(data, offsets[_DICTIONARY])
+    if width is None or size <= 0 or not _uses_only_dictionary(data, offsets):
+        return UNKNOWN
+    return max(1, round(size / width))
+
+
+def _uses_only_dictionary(data: bytes, offsets: Mapping[int, int]) -> bool:
+    """True unless a writer may have left the dictionary when it had become too large."""
+    if _PAGES in offsets:
+        pages, _ = read(data, offsets[_PAGES], LIST)
+        encodings = [each[_PAGE_ENCODING] for each in pages if each[_PAGE_TYPE] in _DATA_PAGE_TYPES]
+        return bool(encodings) and all(each in _DICTIONARY_ENCODINGS for each in encodings)
+    return _PLAIN not in read(data, offsets[_ENCODINGS], LIST)[0]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from connectors.parquet.bounds import ChunkBounds, chunk_bounds, decoder
-from connectors.parquet.footer import Footer, Schemas, chunk_statistics, parse_footer
+from connectors.parquet.footer import Footer, Schemas, chunk_metadata, parse_footer
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
 from connectors.parquet.schema import FooterColumn, leaves_under, locate
 from connectors.spark.files import Storage
@@ -127,6 +127,11 @@ def load_footers(
     files: Sequence[FileRef], storage: Storage, cache: FooterCache, threads: int
 ) -> Iterator[Footer | Exception]:
     """The footer of each file, in order, or the error; footers that are not cached are read by `threads` threads."""
+    cached = [cache.get(file) for file in files]
+    if all(each is not None for each in cached):
+        # Starting threads would cost more than all the rest.
+        yield from (each for each in cached if each is not None)
+        return
     with ThreadPoolExecutor(threads, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
 
@@ -149,6 +154,7 @@ class _Series:
     column: FooterColumn
     type: ValueType
     bounds: list[ChunkBounds] = field(default_factory=list)
+    distinct: list[int] = field(default_factory=list)
     file_only: list[bool] = field(default_factory=list)
     digits: int | None = None
 
@@ -169,13 +175,15 @@ class _Series:
         digits = [each for each in (self.digits, fewer_digits(place.type, self.type)) if each is not None]
         self.digits = min(digits, default=None)
         for group, rows in enumerate(footer.rows.tolist()):
-            found = chunk_statistics(footer, group, place.leaf)
+            chunk = chunk_metadata(footer, group, place.leaf)
+            found = chunk.statistics
             known = found and chunk_bounds(found, rows, decodes, has_null_parents=place.has_null_parents)
-            self.add(known or _NOTHING, is_file_only=is_file_only)
+            self.add(known or _NOTHING, chunk.distinct, is_file_only=is_file_only)
 
-    def add(self, bounds: ChunkBounds, *, is_file_only: bool = False) -> None:
+    def add(self, bounds: ChunkBounds, distinct: int = UNKNOWN, *, is_file_only: bool = False) -> None:
         """One row group, which its reader cannot skip by the column if `is_file_only`."""
         self.bounds.append(bounds)
+        self.distinct.append(distinct)
         self.file_only.append(is_file_only)
 
     def statistics(self) -> ColumnStatistics:
@@ -190,6 +198,7 @@ class _Series:
             null_count=np.array([each.nulls for each in self.bounds], np.int64),
             may_have_nan=np.full(len(self.bounds), self.type.is_float),
             file_only=np.array(self.file_only, bool),
+            distinct=np.array(self.distinct, np.int64),
         )
 
 

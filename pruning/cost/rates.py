@@ -22,7 +22,7 @@ class CostRates:
     - `joined_row`: a row that reaches a broadcast join; `hashed_row`: one that becomes a part of its hash table, or a
       new group of an aggregate
     - `exchanged_row`: a row that a shuffle writes, moves and reads; `sorted_row`: one that is sorted
-    - `grouped_row`: a row that an aggregate adds to a group that it has
+    - `grouped_row`: a row that an aggregate adds to a group that it has, whose key is one number
     - `row`: a row that a projection or a condition handles
 
     Queries and builds, in nanoseconds that pass rather than of a core:

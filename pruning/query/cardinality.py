@@ -28,6 +28,7 @@ from pruning.query.plan import (
     Project,
     Relation,
     Union,
+    conjuncts_at,
 )
 from pruning.query.plan_statistics import Sizes
 from pruning.query.selectivity import ALL, around, both, condition_share
@@ -161,8 +162,40 @@ class Cardinalities:
         # Keys that filter the column already are all the values that it has left.
         (origin,) = origins
         applied = min(all_values, self.sizes.applied.get(origin.relation.id, {}).get(origin.column, all_values))
-        left = min(rows, applied) if is_unique else distinct(rows, applied)
-        return _Keys(all_values if is_unique else distinct(table, all_values), left, is_unique)
+        if is_unique:
+            return _Keys(all_values, min(rows, applied), is_unique=True)
+        together = self.sizes.statistics.rows_together(origin.relation, origin.column)
+        drawn = self._drawn(node, origin, rows, together)
+        return _Keys(distinct(table / together, all_values), distinct(drawn, applied), is_unique=False)
+
+    def _drawn(self, node: Node, origin: KeyOrigin, rows: float, together: float) -> float:
+        """How often `rows` rows draw a value anew, if the rows of a value stand together.
+
+        Conditions by columns whose values stand together as well, such as the day of an order, leave or drop all rows
+        of a value at once. Others leave some of them.
+        """
+        table = self.table_rows(origin.relation)
+        if (
+            together == 1.0
+            or rows >= table
+            or all(
+                self.sizes.statistics.rows_together(origin.relation, each) >= together
+                for each in self._conditions_on(node, origin)
+            )
+        ):
+            return rows / together
+        return table / together * (1.0 - float((1.0 - rows / table) ** together))
+
+    def _conditions_on(self, node: Node, origin: KeyOrigin) -> set[int]:
+        """The columns of a key's scan by which joins, keys and conditions leave rows out, without the key's own."""
+        found = set(self.sizes.applied.get(origin.relation.id, ()))
+        for each in node.walk():
+            if isinstance(each, Filter):
+                parts = (part for _, part in conjuncts_at(each.condition))
+                found |= {at for part in parts if part.kind != "IsNotNull" for at in part.columns}
+            elif isinstance(each, Join):
+                found |= {key.column for pair in equal_keys(each) for key in pair if key.column is not None}
+        return (found & set(origin.relation.output)) - {origin.column}
 
     def _values(self, origin: KeyOrigin) -> float:
         """The different values of a key in its table; each row has its own where bounds say nothing."""
@@ -221,17 +254,40 @@ class Cardinalities:
         return condition_share(node.condition, share_of, size_of, self.limits)
 
     def _groups(self, node: Grouping) -> float:
-        """Groups by columns of one table are no more than its rows."""
-        rows = self.rows(node.children[0])
+        """Groups by columns of one table are no more than its rows that have a partner."""
+        child = node.children[0]
+        rows = self.rows(child)
         values: dict[int, float] = {}
         for expression in (node.groups or {}).values():
-            origins = self.origins(node.children[0], expression)
+            origins = self.origins(child, expression)
             if len(origins) != 1:
                 return rows
-            at, table = origins[0].relation.id, self.table_rows(origins[0].relation)
+            at, table = origins[0].relation.id, self._joined_rows(child, origins[0].relation)
             values[at] = min(table, values.get(at, 1.0) * self._left_values(origins[0]))
         groups = prod(values.values())
         return rows if groups >= rows else distinct(rows, groups)
+
+    def _joined_rows(self, node: Node, relation: Relation) -> float:
+        """The rows of a scan's table below a node that inner joins by a unique key leave."""
+        found = self.table_rows(relation)
+        for join in node.walk():
+            if not isinstance(join, Join) or join.type != "Inner":
+                continue
+            for pair in equal_keys(join):
+                sides = list(zip(join.children, pair, strict=True))
+                for own, other in (sides, sides[::-1]):
+                    keys = self._keys(*other) if self._is_unique_key(own, relation) else None
+                    found = found if keys is None else min(found, max(1.0, keys.left))
+        return found
+
+    def _is_unique_key(self, side: tuple[Node, Expression], relation: Relation) -> bool:
+        """True if a key of a node is a column of this scan with another value in each row."""
+        origins = self.origins(*side)
+        return (
+            len(origins) == 1
+            and origins[0].relation.id == relation.id
+            and self._is_unique(self._values(origins[0]), self.table_rows(relation))
+        )
 
     def _left_values(self, origin: KeyOrigin) -> float:
         """The different values of a key in its table that conditions on the column itself let pass."""

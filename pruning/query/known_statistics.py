@@ -33,6 +33,9 @@ from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 
+# Eight for the flags of an `UnsafeRow`, and for each of its four numbers its place and its size.
+_MEASURED_ROW_BYTES = 8 + 4 * (8 + 8)
+
 
 @dataclass(slots=True, eq=False)
 class KnownStatistics:
@@ -138,6 +141,10 @@ class KnownStatistics:
         """Bytes of an `UnsafeRow`, which has eight for each value, and more for long ones."""
         return 8 + 8 * len(node.output) + self._ask(DescribeRows(node), node.id).value_bytes
 
+    def row_width(self, node: Node) -> float:
+        """The bytes of a node's rows beside those of four numbers, by which rates are measured; at least 1."""
+        return max(1.0, self._row_bytes(node) / _MEASURED_ROW_BYTES)
+
     def files(self, relation: Relation) -> int:
         """Files of a scan's table; 0 if not known."""
         files = self._files(relation)
@@ -160,6 +167,23 @@ class KnownStatistics:
         if count is None or (rows == UNKNOWN).any():
             return None if count is None else float(count)
         return float(min(count, int(rows.sum())))
+
+    def rows_together(self, relation: Relation, column: int) -> float:
+        """The rows with one value of a column that stand together, as those of an order do; 1 if not known.
+
+        It is told from the different values in some large row groups, where these are few of all values. Rows that were
+        mixed at random would have more of them.
+        """
+        values, files = self.domain_size(relation, column), self._typed_files(relation, column)
+        groups = None if files is None else self._largest_row_groups(relation, files, column)
+        found = None if groups is None or isinstance(groups, Reason) else groups.column
+        if not values or not isinstance(groups, ScanContainers) or found is None or found.distinct is None:
+            return 1.0
+        known = (found.distinct != UNKNOWN) & (found.distinct <= values / 2)
+        if not known.all() or not len(groups.containers):
+            return 1.0
+        drawn = -np.log1p(-found.distinct / values) * values
+        return max(1.0, float(groups.containers.rows.sum() / drawn.sum()))
 
     def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:
         """The share, 0 to 1, of a table's rows whose value lies in `domain`, if values are spread evenly."""

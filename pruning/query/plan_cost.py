@@ -29,6 +29,10 @@ from pruning.query.plan import (
 )
 from pruning.query.plan_statistics import Sizes
 
+# Bytes of a value of an `UnsafeRow`, and of the flags before all values; a string has 20 more by Spark's estimate.
+_VALUE_BYTES, _TEXT_BYTES = 8, 28
+_TEXT = ("string", "char", "varchar", "binary")
+
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
@@ -156,15 +160,16 @@ class PlanCost:
                 return rates.grouped_row
             case Grouping(kind="Aggregate"):
                 groups = min(1.0, self.cardinalities.rows(node) / max(1.0, self.cardinalities.rows(child)))
-                return rates.grouped_row + groups * (rates.hashed_row + rates.exchanged_row)
+                return rates.grouped_row * _key_width(node) + groups * (rates.hashed_row + rates.exchanged_row)
             case RankLimit() | Grouping():
-                return rates.exchanged_row + rates.sorted_row
+                return (rates.exchanged_row + rates.sorted_row) * self._width(child)
             case Sort():
-                return rates.sorted_row + (rates.exchanged_row if node.is_global else 0.0)
+                spent = rates.sorted_row + (rates.exchanged_row if node.is_global else 0.0)
+                return spent * self._width(child)
             case Passthrough(kind="SubqueryAlias" | "ReturnAnswer"):
                 return 0.0
             case Passthrough():
-                return rates.exchanged_row
+                return rates.exchanged_row * self._width(child)
             case Filter() | Project() | Union() | Generate():
                 return rates.row
             case _:
@@ -177,7 +182,10 @@ class PlanCost:
         statistics = self.sizes.statistics
         if statistics.is_broadcast(join):
             return self.rates.hashed_row if statistics.is_broadcast_side(join, child) else self.rates.joined_row
-        return self.rates.exchanged_row + self.rates.sorted_row + self.rates.joined_row
+        return (self.rates.exchanged_row + self.rates.sorted_row) * self._width(child) + self.rates.joined_row
+
+    def _width(self, node: Node) -> float:
+        return self.sizes.statistics.row_width(node)
 
     def seconds(self, nanoseconds: float) -> float:
         """Seconds that pass while all cores spend so many nanoseconds."""
@@ -188,3 +196,10 @@ class PlanCost:
         most = self.cardinalities.limits.task_bytes
         is_small = relation is not None and self.sizes.scanned.get(relation.id, 0) <= most
         return NANOSECONDS * (1 if is_small else max(1, self.sizes.cores))
+
+
+def _key_width(node: Grouping) -> float:
+    """The bytes of the key of a group, which each row is hashed and compared by, beside those of one number."""
+    keys = (node.groups or {}).values()
+    values = sum(_TEXT_BYTES if each.type.startswith(_TEXT) else _VALUE_BYTES for each in keys)
+    return max(1.0, (_VALUE_BYTES + values) / (2 * _VALUE_BYTES))

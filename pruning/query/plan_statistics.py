@@ -46,11 +46,17 @@ class PlanStatistics(Protocol):
     def leaf_rows(self, leaf: Node) -> float:
         """The engine's estimate of the rows of a leaf that reads no files, such as cached rows; 0 if not known."""
 
+    def row_width(self, node: Node) -> float:
+        """The bytes of a node's rows beside those of four numbers, by which rates are measured; at least 1."""
+
     def files(self, relation: Relation) -> int:
         """Files of a scan's table; 0 if not known."""
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The most different values of a column by its bounds and rows; None if not known."""
+
+    def rows_together(self, relation: Relation, column: int) -> float:
+        """The rows with one value of a column that stand together, as those of an order do; 1 if not known."""
 
     def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:
         """The share, 0 to 1, of a table's rows whose value lies in `domain`, if values are spread evenly."""
@@ -98,6 +104,10 @@ class UnknownStatistics:
         """Always 0, which means unknown."""
         return 0.0
 
+    def row_width(self, node: Node) -> float:  # noqa: ARG002 - a protocol's
+        """Always 1."""
+        return 1.0
+
     def files(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
         """Always 0, which means unknown."""
         return 0
@@ -105,6 +115,10 @@ class UnknownStatistics:
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
         """Always None."""
         return None
+
+    def rows_together(self, relation: Relation, column: int) -> float:  # noqa: ARG002 - a protocol's
+        """Always 1."""
+        return 1.0
 
     def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:  # noqa: ARG002 - a protocol's
         """Always None."""

@@ -47,7 +47,8 @@ class ColumnStatistics:
     storage truncates. `null_count` is `UNKNOWN` where storage does not record it. `may_have_nan` is False only where
     NaN is known to be absent. `is_partition` marks exact values from the layout. `file_only` marks row groups that
     their reader cannot skip by the column, since it takes no predicate on the column as the file stores it; None marks
-    none.
+    none. `distinct` estimates the different values of each container, `UNKNOWN` where storage does not tell; no skip
+    rests on it.
     """
 
     type: ValueType
@@ -59,6 +60,7 @@ class ColumnStatistics:
     may_have_nan: BoolArray
     is_partition: bool = False
     file_only: BoolArray | None = None
+    distinct: IntArray | None = None
 
     def __post_init__(self) -> None:
         arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
@@ -105,6 +107,7 @@ class ColumnStatistics:
             null_count=self.null_count[indices],
             may_have_nan=self.may_have_nan[indices],
             file_only=None if self.file_only is None else self.file_only[indices],
+            distinct=None if self.distinct is None else self.distinct[indices],
         )
 
     def seen_by_reader(self) -> ColumnStatistics:

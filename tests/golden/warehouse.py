@@ -1,15 +1,15 @@
 """A warehouse without files: TPC-DS at scale 10, from the metadata of its tables.
 
 `python -m tests.golden.warehouse FOLDER` reads the metadata of Delta tables into `warehouse.json`: for each table the
-bytes and rows of its files, and for each column its bytes and its least and greatest value in each file.
+bytes and rows of its files, and for each column its bytes, and its least, greatest and different values in each file.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from connectors.parquet.footer import Schemas, chunk_metadata, parse_footer
 from pruning.query.plan import Expression, GlobalAggregate, Grouping, Join, Limit, Node, Project, Relation, Union
 from pruning.query.plan_statistics import QueryFacts
 from pruning.query.requests import (
@@ -30,7 +31,7 @@ from pruning.query.requests import (
     RowShape,
     ScanContainers,
 )
-from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.types import ValueType
 
@@ -43,18 +44,20 @@ _ROW_OVERHEAD, _LOCAL_BYTES = 8, 1000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its bytes, and its ends in each file."""
+    """A column of a table: its bytes, and its ends and different values in each file."""
 
     type: str
     bytes: int
     lows: tuple[Any, ...]
     highs: tuple[Any, ...]
     nulls: tuple[int, ...]
+    distinct: tuple[int, ...]
 
     def statistics(self, type_: ValueType) -> ColumnStatistics:
         """Its statistics in the files of the table, as a type of the plan."""
         ends = [[_value(self.type, each) for each in side] for side in (self.lows, self.highs)]
-        return ColumnStatistics.of(type_, list(zip(*ends, self.nulls, strict=True)))
+        found = ColumnStatistics.of(type_, list(zip(*ends, self.nulls, strict=True)))
+        return replace(found, distinct=np.array(self.distinct, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,8 @@ def tables() -> Mapping[str, Table]:
 
 def _table(fields: Mapping[str, Any]) -> Table:
     columns = {
-        name: Column(type_, size, tuple(lows), tuple(highs), tuple(nulls))
-        for name, (type_, size, lows, highs, nulls) in fields["columns"].items()
+        name: Column(type_, size, tuple(lows), tuple(highs), tuple(nulls), tuple(distinct))
+        for name, (type_, size, lows, highs, nulls, distinct) in fields["columns"].items()
     }
     return Table(tuple(fields["sizes"]), tuple(fields["rows"]), columns)
 
@@ -224,12 +227,13 @@ def _read_table(folder: Path) -> dict[str, Any]:
     adds = sorted((each["add"] for each in actions if "add" in each), key=lambda it: str(it["path"]))
     found = [json.loads(each["stats"]) for each in adds]
     (schema,) = (json.loads(each["metaData"]["schemaString"]) for each in actions if "metaData" in each)
-    written = _column_bytes([folder / each["path"] for each in adds])
+    paths = [folder / each["path"] for each in adds]
+    written, distinct = _column_bytes(paths), _distinct(paths)
     columns = {}
     for each in schema["fields"]:
         name, type_ = each["name"], {"integer": "int", "long": "bigint"}.get(each["type"], each["type"])
         ends = [[it[side].get(name) for it in found] for side in ("minValues", "maxValues", "nullCount")]
-        columns[name] = [type_, written[name], *ends]
+        columns[name] = [type_, written[name], *ends, distinct[name]]
     return {"sizes": [each["size"] for each in adds], "rows": [it["numRecords"] for it in found], "columns": columns}
 
 
@@ -241,6 +245,18 @@ def _column_bytes(paths: Collection[Path]) -> dict[str, int]:
             for at in range(metadata.num_columns):
                 chunk = metadata.row_group(group).column(at)
                 found[chunk.path_in_schema] = found.get(chunk.path_in_schema, 0) + chunk.total_compressed_size
+    return found
+
+
+def _distinct(paths: Sequence[Path]) -> dict[str, list[int]]:
+    """The different values in the row groups of each file, added up; `UNKNOWN` where a row group does not tell."""
+    found: dict[str, list[int]] = {}
+    for path in paths:
+        data = path.read_bytes()
+        footer = parse_footer(data[-int.from_bytes(data[-8:-4], "little") - 8 :], Schemas())
+        for leaf, (name,) in enumerate(footer.schema.paths):
+            groups = [chunk_metadata(footer, group, leaf).distinct for group in range(len(footer.rows))]
+            found.setdefault(name, []).append(UNKNOWN if UNKNOWN in groups else sum(groups))
     return found
 
 

@@ -36,6 +36,7 @@ class Known(UnknownStatistics):
     few: float = 0.0
     elsewhere: float = 0.0
     opened: dict[int, int] = field(default_factory=dict)
+    together: dict[int, float] = field(default_factory=dict)
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
@@ -48,6 +49,9 @@ class Known(UnknownStatistics):
 
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
         return self.values.get(column)
+
+    def rows_together(self, relation: Relation, column: int) -> float:  # noqa: ARG002 - of a protocol
+        return self.together.get(column, 1.0)
 
     def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:  # noqa: ARG002 - of a protocol
         return self.matching.get(column)

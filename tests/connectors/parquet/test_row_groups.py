@@ -318,3 +318,34 @@ def test_files_of_one_schema_share_it(tmp_path):
     first, second, third = (cache.get(file).schema for file in files)
     assert first is second
     assert first is not third
+
+
+# Different values by the size of a dictionary.
+
+MANY = np.random.default_rng(3).permutation(np.arange(20_000) % 2_000)
+PLAIN = {"use_dictionary": False}
+OVERFLOWN = {"dictionary_pagesize_limit": 1000, "write_batch_size": 1000, "data_page_size": 1000}
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "options", "expected"),
+    [
+        (pa.array(MANY, pa.int32()), "int", {}, 2000),
+        (pa.array(MANY, pa.int64()), "bigint", {}, 2000),
+        (pa.array(MANY, pa.int32()), "date", {}, 2000),
+        (pa.array(MANY, pa.int32()), "int", {"compression": "none"}, 2000),
+        # Part of the values stand outside of the dictionary, or all.
+        (pa.array(MANY, pa.int32()), "int", OVERFLOWN, UNKNOWN),
+        (pa.array(MANY, pa.int32()), "int", PLAIN, UNKNOWN),
+        # These codecs and types do not tell.
+        (pa.array(MANY, pa.int32()), "int", {"compression": "zstd"}, UNKNOWN),
+        (pa.array(map(str, MANY.tolist())), "string", {}, UNKNOWN),
+    ],
+)
+def test_size_of_a_dictionary_tells_the_different_values(tmp_path, values, text, options, expected):
+    if text == "date":
+        values = values.cast(pa.date32())
+    file = written(tmp_path / "x", pa.table({"x": values}), rows=10_000, **options)
+    found = read(file, column(text)).containers.columns["x"].distinct
+    # Both row groups hold every value.
+    assert [expected] * 2 == pytest.approx(found.tolist(), rel=0.5 if text == "bigint" else 0.02)

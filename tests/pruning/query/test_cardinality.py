@@ -177,6 +177,32 @@ def test_most_rows_may_pass_where_numbers_between_the_bounds_are_no_values():
     assert pytest.approx(0.2**0.5) == whole.most_passing(star.build_side, star.probe)
 
 
+@pytest.mark.parametrize(
+    ("together", "expected"),
+    [
+        # 1,200 of 12,000 rows hold 699 of 1,000 customers, if each row has one at random.
+        ({}, 699),
+        # Twelve rows of an order have one customer, and one day: 100 orders of 95 customers.
+        ({"customer": 12.0, "day": 1000.0}, 95),
+        # A tenth of all items leaves 718 of 1,000 orders, of 512 customers.
+        ({"customer": 12.0}, 512),
+    ],
+)
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_rows_of_one_value_that_stand_together_have_fewer_values(plans, together, expected, is_joined):
+    returns, sales, few = plans.table("customer"), plans.table("customer", "day"), plans.table("day")
+    customer, day = sales.output
+    known = Known(
+        {returns.id: 1000, sales.id: 12_000, few.id: 10},
+        {returns.output[0]: 1000.0, customer: 1000.0, day: 100.0, few.output[0]: 100.0},
+        {day: 0.1},
+        together={{"customer": customer, "day": day}[name]: rows_ for name, rows_ in together.items()},
+    )
+    left = plans.join(sales, few, equal(day, few.output[0])) if is_joined else plans.filter(sales, at_least(day, 1))
+    semi = plans.join(returns, left, equal(returns.output[0], customer), type_="LeftSemi")
+    assert pytest.approx(expected, abs=1) == rows(semi, known)
+
+
 def test_unknown_values_leave_the_share_of_the_keys():
     star = Star.of()
     star.known.values.pop(star.fact.output[0])
