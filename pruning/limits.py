@@ -111,6 +111,9 @@ class Limits(ExecutionLimits):
     share_error: float = limit(
         3.0, "ratio", "a share of rows by the bounds of columns may be wrong by it: values cluster", 1.0, 1.0
     )
+    values_error: float = limit(
+        1.5, "ratio", "the different values among rows may be wrong by it: equal values stand together", 1.0, 1.0
+    )
     guess_error: float = limit(10.0, "ratio", "a share by the kind of condition alone may be wrong by it", 1.0, 1.0)
     equal_share: float = limit(
         0.1, "share", "rows equal to a value, where bounds say nothing: the guess of System R", 1.0, 0.0, 1.0

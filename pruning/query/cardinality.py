@@ -86,7 +86,12 @@ class Cardinalities:
         return float(counted or self.sizes.scanned.get(relation.id, 0) / _ROW_BYTES)
 
     def kept_share(self, node: Node) -> Estimate:
-        """The share of rows that all conditions below a node let pass, for the bounds of an estimate."""
+        """The share of rows that all conditions below a node let pass, for the bounds of an estimate.
+
+        Rows that a build has counted are known.
+        """
+        if node.id in self.sizes.rows:
+            return ALL
         if node.id not in self._kept:
             below = [self.kept_share(each) for each in node.children]
             own = self._condition_share(node) if isinstance(node, Filter) else ALL
@@ -143,7 +148,7 @@ class Cardinalities:
         if keys.is_unique and (probe is None or not self._is_unique(values, self.table_rows(probe))):
             least, most = sorted((keys.share, among))
             return Estimate.around(least, sqrt(least * most), most)
-        return Estimate.exact(among)
+        return around(among, self.limits.values_error)
 
     def _is_unique(self, values: float, rows: float) -> bool:
         return values >= rows * self.limits.unique_share
