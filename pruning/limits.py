@@ -125,7 +125,7 @@ class Limits(ExecutionLimits):
         0.5, "share", "rows that pass a comparison with one end, such as a subquery's least value", 1.0, 0.0, 1.0
     )
     inner_job_share: float = limit(
-        0.25, "share", "each further exchange inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
+        1.0, "share", "each further exchange inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
     )
     task_bytes: int = limit(4 << 20, "bytes", "a scan of so few is one task: Spark's cost of opening a file", 0)
     requests_per_file: int = limit(

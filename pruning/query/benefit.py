@@ -183,7 +183,9 @@ class Benefits:
         return self.rates.build_job * (1 + self.limits.inner_job_share * inner) / NANOSECONDS
 
     def _kept_rows(self, node: Node) -> float:
-        return self.cardinalities.rows(node) * self.rates.kept_row / NANOSECONDS / max(1, self.sizes.cores)
+        """Seconds for the rows of a build; one process summarises those of all tasks of a job."""
+        cores = max(1, self.sizes.cores) if self.is_on_driver(node) else 1
+        return self.cardinalities.rows(node) * self.rates.kept_row / NANOSECONDS / cores
 
     def query(self, root: Node) -> float:
         """Seconds that a query is expected to take at this moment."""
