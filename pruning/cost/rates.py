@@ -29,7 +29,7 @@ class CostRates:
     - `query`: planning, and the start of jobs, of a query that reads next to nothing
     - `build_job`: a Spark job of a build without its rows; `driver_build`: a build on the driver without a job
     - `planned_scan`: the planning of a scan by further keys, with its footers
-    - `kept_row`: a row of a build, brought to the driver and summarised
+    - `kept_row`: a row of a build's job, brought to the driver and summarised
 
     >>> CostRates.parse("byte=2, build_job=1e7").build_job
     10000000.0
@@ -52,7 +52,7 @@ class CostRates:
     build_job: float = 100e6
     driver_build: float = 20e6
     planned_scan: float = 10e6
-    kept_row: float = 300.0
+    kept_row: float = 600.0
 
     @staticmethod
     def parse(text: str) -> CostRates:

@@ -23,6 +23,9 @@ from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.scan.key_filter import RowWorth
 
+# The part of a job's row that one costs which the driver reads by itself.
+_DRIVER_ROW = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
@@ -183,9 +186,9 @@ class Benefits:
         return self.rates.build_job * (1 + self.limits.inner_job_share * inner) / NANOSECONDS
 
     def _kept_rows(self, node: Node) -> float:
-        """Seconds for the rows of a build; one process summarises those of all tasks of a job."""
-        cores = max(1, self.sizes.cores) if self.is_on_driver(node) else 1
-        return self.cardinalities.rows(node) * self.rates.kept_row / NANOSECONDS / cores
+        """Seconds for the rows of a build; those that the driver reads by itself come from no other process."""
+        share = _DRIVER_ROW if self.is_on_driver(node) else 1.0
+        return self.cardinalities.rows(node) * self.rates.kept_row * share / NANOSECONDS
 
     def query(self, root: Node) -> float:
         """Seconds that a query is expected to take at this moment."""
