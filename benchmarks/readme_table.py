@@ -116,8 +116,9 @@ def _summed(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def readme(text: str) -> str:
-    """The text of README.md with the recorded summary."""
-    return replaced(text, summary(page.recorded()[_CONTEST]))
+    """The text of README.md with the recorded summary of one layout."""
+    rows = page.recorded()[_CONTEST]
+    return replaced(text, summary([row for row in rows if row["layout"] == _FORMAT]))
 
 
 def benchmarks_readme(text: str) -> str:

@@ -174,7 +174,7 @@ class Cardinalities:
         return _Keys(distinct(table / together, all_values), distinct(drawn, applied), is_unique=False)
 
     def _drawn(self, node: Node, origin: KeyOrigin, rows: float, together: float) -> float:
-        """How often `rows` rows draw a value anew, if the rows of a value stand together.
+        """The number of values that `rows` rows draw, repeated ones included, if the rows of a value stand together.
 
         Conditions by columns whose values stand together as well, such as the day of an order, leave or drop all rows
         of a value at once. Others leave some of them.
