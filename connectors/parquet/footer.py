@@ -227,7 +227,10 @@ def chunk_metadata(footer: Footer, group: int, leaf: int) -> ChunkMetadata:
 
 
 def _distinct(data: bytes, offsets: Mapping[int, int]) -> int:
-    """Sizes of 4.0 bytes for an INT32 and 4.9 for an INT64 were measured for surrogate keys under Snappy."""
+    """The different values by the size of the dictionary page, where it encodes all values of the chunk.
+
+    Surrogate keys take 4.0 bytes for an INT32 and 4.9 for an INT64 under Snappy.
+    """
     if _DICTIONARY not in offsets or zigzag(data, offsets[_CODEC]) not in _FAST_CODECS:
         return UNKNOWN
     width = _DICTIONARY_BYTES.get(zigzag(data, offsets[_TYPE]))

@@ -232,15 +232,10 @@ class Benefits:
         found: dict[int, tuple[float, float]] = {}
         for column, keys in self.sizes.applied.get(relation.id, {}).items():
             probe = ProbeColumn(relation, column)
-            values = self._values(probe)
+            values = self.cardinalities.values(relation, column)
             share = min(1.0, keys / values) if values else 1.0
             found[column] = share, min(1.0, share + self.sizes.statistics.unprunable_fraction(probe))
         return Remaining(columns=found)
-
-    def _values(self, probe: ProbeColumn) -> float:
-        """The different values of a column; each row of the table has its own where bounds say nothing."""
-        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
-        return self.cardinalities.table_rows(probe.relation) if values is None else values
 
     def row_worth(self, build_side: BuildSide, probe: ProbeColumn) -> RowWorth:
         """The worth of testing the rows of a scan by the keys of a build side."""
@@ -252,7 +247,7 @@ class Benefits:
         if at not in self._keys:
             passing = self._passing(build_side, probe)
             whole = self.sizes.statistics.unprunable_fraction(probe)
-            values = self._values(probe)
+            values = self.cardinalities.values(probe.relation, probe.column)
             shares = passing.low, passing.expected, passing.high
             near = Estimate(*(min(1.0, whole + each) for each in shares))
             kept = zip((near.low, near.expected, near.high), shares, strict=True)

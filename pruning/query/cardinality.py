@@ -85,6 +85,11 @@ class Cardinalities:
         counted = self.sizes.statistics.rows(relation)
         return float(counted or self.sizes.scanned.get(relation.id, 0) / _ROW_BYTES)
 
+    def values(self, relation: Relation, column: int) -> float:
+        """The different values of a column in its table; each row has its own where bounds say nothing."""
+        size = self.sizes.statistics.domain_size(relation, column)
+        return self.table_rows(relation) if size is None else size
+
     def kept_share(self, node: Node) -> Estimate:
         """The share of rows that all conditions below a node let pass, for the bounds of an estimate.
 
@@ -157,7 +162,7 @@ class Cardinalities:
         origins = self.origins(node, key)
         if not origins:
             return None
-        every = [self._values(each) for each in origins]
+        every = [self.values(each.relation, each.column) for each in origins]
         tables = [self.table_rows(each.relation) for each in origins]
         if len(origins) > 1:
             return _Keys(sum(every), distinct(self.rows(node), sum(every)), is_unique=False)
@@ -201,11 +206,6 @@ class Cardinalities:
             elif isinstance(each, Join):
                 found |= {key.column for pair in equal_keys(each) for key in pair if key.column is not None}
         return (found & set(origin.relation.output)) - {origin.column}
-
-    def _values(self, origin: KeyOrigin) -> float:
-        """The different values of a key in its table; each row has its own where bounds say nothing."""
-        size = self.sizes.statistics.domain_size(origin.relation, origin.column)
-        return self.table_rows(origin.relation) if size is None else size
 
     # Rows of nodes.
 
@@ -291,12 +291,15 @@ class Cardinalities:
         return (
             len(origins) == 1
             and origins[0].relation.id == relation.id
-            and self._is_unique(self._values(origins[0]), self.table_rows(relation))
+            and self._is_unique(self.values(relation, origins[0].column), self.table_rows(relation))
         )
 
     def _left_values(self, origin: KeyOrigin) -> float:
         """The different values of a key in its table that conditions on the column itself let pass."""
-        values, domain = self._values(origin), static_domains(origin.conditions).get(origin.column)
+        values, domain = (
+            self.values(origin.relation, origin.column),
+            static_domains(origin.conditions).get(origin.column),
+        )
         if domain is None:
             return values
         share = self.sizes.statistics.matching_share(origin.relation, origin.column, domain)
@@ -360,7 +363,7 @@ class Cardinalities:
             origins = self.origins(side, probe)
             if keys is not None:
                 (origin,) = origins if len(origins) == 1 else (None,)
-                values = None if origin is None else self._values(origin)
+                values = None if origin is None else self.values(origin.relation, origin.column)
                 shares.append(self._share_among(keys, values, None if origin is None else origin.relation))
         return min(shares)
 
