@@ -95,6 +95,15 @@ def test_joins_inside_of_a_build_take_more_jobs():
     assert pytest.approx(100 * (1 + LIMITS.inner_job_share) / SECOND) == found.paid(star.root).expected
 
 
+def test_rows_of_a_build_on_the_driver_come_from_no_other_process():
+    star = Star.of()
+    rates = replace(NO_COSTS, kept_row=8.0)
+    rows = star.benefits(rates).cardinalities.rows(star.few)
+    by_job, on_driver = star.benefits(rates), star.benefits(rates, on_driver=True)
+    assert (False, True) == (by_job.is_on_driver(star.few), on_driver.is_on_driver(star.few))
+    assert pytest.approx((rows * 8.0 / SECOND, rows * 2.0 / SECOND)) == (by_job.run(star.few), on_driver.run(star.few))
+
+
 # The seconds that keys save.
 
 
@@ -157,6 +166,14 @@ def test_keys_that_filter_a_scan_leave_what_is_beyond_them():
     applied = {star.fact.id: {star.fact.output[0]: 10}}
     state = {"applied": applied, "pruned": {star.fact.id}, "expected": {star.fact.id: Cardinality(100, 1.0)}}
     assert 0.0 == pytest.approx(saved(star, ONE_EACH, **state).expected)
+
+
+def test_keys_of_a_column_without_bounds_are_within_those_that_filter_it():
+    star = Star.of(whole=0.0)
+    star.known.values.pop(star.fact.output[0])
+    # 100 of the 1,000 values that as many rows may have: as many as a tenth of the days leave.
+    found = star.benefits(ONE_EACH, applied={star.fact.id: {star.fact.output[0]: 100}})
+    assert 0.0 == found.effect(star.build_side, star.probe).saved.expected
 
 
 def test_columns_are_independent_and_keys_of_one_are_within_each_other():

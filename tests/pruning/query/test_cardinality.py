@@ -78,6 +78,14 @@ def test_groups_by_columns_of_one_table_are_no_more_than_its_rows(plans):
     assert pytest.approx(60.0 * 50.0) == rows(plans.aggregate(joined, fact.output[0], *dimension.output), known)
 
 
+@pytest.mark.parametrize("values", [5.0, 50.0])
+def test_groups_by_columns_of_one_table_are_no_more_than_its_rows_with_a_partner(plans, values):
+    fact, dimension = plans.table("f"), plans.table("k", "a")
+    joined = plans.join(fact, dimension, equal(fact.output[0], dimension.output[0]))
+    known = Known({fact.id: 1000, dimension.id: 60}, {fact.output[0]: values, dimension.output[0]: 60.0})
+    assert pytest.approx(values, abs=1) == rows(plans.aggregate(joined, *dimension.output), known)
+
+
 def test_groups_are_those_of_values_that_conditions_leave(plans):
     scan = plans.table("k", "m")
     kept = plans.filter(scan, at_least(scan.output[0], 1))

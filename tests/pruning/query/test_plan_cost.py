@@ -91,6 +91,26 @@ def test_operators_have_the_rates_of_their_work(plans):
         assert expected == through(Sort(*plans.place((scan,)), "Sort", scan.output, (scan,), is_global=is_global))
 
 
+def test_row_of_a_group_is_compared_by_the_width_of_its_key(plans):
+    known = Known()
+    scan = plans.table("k", "m")
+    known.counts[scan.id] = 10**9
+    known.values.update(dict.fromkeys(scan.output, 1.0))
+    one, two = (through(plans.aggregate(scan, *scan.output[:count]), known) for count in (1, 2))
+    assert pytest.approx((60.0, 90.0), rel=1e-3) == (one, two)
+
+
+def test_wide_rows_take_longer_through_exchanges_and_sorts(plans):
+    class Wide(Known):
+        def row_width(self, node: Node) -> float:  # noqa: ARG002 - of a protocol
+            return 3.0
+
+    scan, other = plans.table("k"), plans.table("k")
+    join = plans.join(scan, other, equal(*scan.output, *other.output))
+    assert 3 * (500.0 + 200.0) + 30.0 == through(join, Wide())
+    assert 3 * 500.0 == through(plans.passing("RepartitionByExpression", scan), Wide())
+
+
 def test_only_rows_that_are_left_reach_the_operators_above(plans):
     scan = plans.table("k", "m")
     kept = plans.filter(scan, at_least(scan.output[1], 1))
