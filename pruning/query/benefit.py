@@ -114,7 +114,7 @@ class Benefits:
     cardinalities: Cardinalities = field(init=False)
     cost: PlanCost = field(init=False)
     _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
-    _paid: dict[int, Estimate] = field(default_factory=dict)
+    _paid: dict[tuple[int, int], Estimate] = field(default_factory=dict)
     _effects: dict[tuple[int, str, int, int, int], Effect] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -133,17 +133,23 @@ class Benefits:
 
     # The cost of a build.
 
-    def paid(self, node: Node) -> Estimate:
-        """Seconds for a build of `node`, less those that the query spares by joining its rows."""
-        if node.id not in self._paid:
-            run, spared = self.run(node), self.cost.tree(node)
+    def paid(self, node: Node, keys: int = 1) -> Estimate:
+        """Seconds for a build of `node` that gives so many keys, less those spared by joining its rows."""
+        at = node.id, keys
+        if at not in self._paid:
+            run, spared = self.run(node, keys), self.cost.tree(node)
             expected = run - spared if self.fits(node) else run
-            self._paid[node.id] = Estimate.around(run - spared, expected, run * self.limits.cost_error)
-        return self._paid[node.id]
+            self._paid[at] = Estimate.around(run - spared, expected, run * self.limits.cost_error)
+        return self._paid[at]
 
-    def run(self, node: Node) -> float:
-        """Seconds for a build of `node` by itself."""
-        return self._latency(node) + self._kept_rows(node) + self.cost.tree(node)
+    def run(self, node: Node, keys: int = 1) -> float:
+        """Seconds for a build of `node` by itself; the values of each key are summarised on their own."""
+        return self._latency(node) + keys * self.key(node) + self.cost.tree(node)
+
+    def key(self, node: Node) -> float:
+        """Seconds for one key of a build's rows; those that the driver reads by itself come from no other process."""
+        share = _DRIVER_ROW if self.is_on_driver(node) else 1.0
+        return self.cardinalities.rows(node) * self.rates.kept_row * share / NANOSECONDS
 
     def scans(self, node: Node) -> float:
         """Seconds of the scans of a build."""
@@ -184,11 +190,6 @@ class Benefits:
             if each.id not in self.sizes.materialized
         )
         return self.rates.build_job * (1 + self.limits.inner_job_share * inner) / NANOSECONDS
-
-    def _kept_rows(self, node: Node) -> float:
-        """Seconds for the rows of a build; those that the driver reads by itself come from no other process."""
-        share = _DRIVER_ROW if self.is_on_driver(node) else 1.0
-        return self.cardinalities.rows(node) * self.rates.kept_row * share / NANOSECONDS
 
     def query(self, root: Node) -> float:
         """Seconds that a query is expected to take at this moment."""

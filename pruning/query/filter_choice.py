@@ -7,7 +7,7 @@ costs no more than `risked_seconds`, or `risked_share` of the query, if its keys
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -63,31 +63,63 @@ class _Choice:
     left: dict[int, Remaining] = field(default_factory=dict)
 
     def offer(self, build: _Build) -> _Offer:
-        """The benefit of a build beside the filters that are chosen."""
+        """The benefit of a build beside the filters that are chosen; each key has to be worth its summary."""
         benefits, node = self.selection.benefits, build.filters[0].build_side.node
-        left = dict(self.left)
-        saved, little, effects, planned = ZERO, ZERO, list[Effect | None](), set[tuple[int, int]]()
-        for each in build.filters:
-            at, column = each.probe.relation.id, (each.probe.relation.id, each.probe.column)
-            effect = benefits.effect(each.build_side, each.probe, left.get(at))
+        left, saved, little = dict(self.left), ZERO, ZERO
+        effects, planned, keys = dict[int, Effect](), set[tuple[int, int]](), 0
+        for filters in self._by_key(build):
+            found, unused = self._key_effects(filters, left, planned)
+            own = sum((each.saved for each in found.values()), ZERO)
+            columns = {_column(filters[at]) for at in found}
+            own = own + Estimate.exact(-benefits.planning * len(columns - planned))
             # Both ends of a range come from one build, and plan a scan together.
-            planning = 0.0 if column in planned else benefits.planning
-            is_used = effect.saved.expected > planning or column in planned
-            effects.append(effect if is_used else None)
-            if is_used:
-                planned.add(column)
-                left[at] = effect.left
-                saved = saved + effect.saved + Estimate.exact(-planning)
+            if own.expected > (benefits.key(node) if keys else 0.0) or columns & planned:
+                left |= {filters[at].probe.relation.id: each.left for at, each in found.items()}
+                saved, keys = saved + own, keys + 1
+                effects |= found
+                planned |= columns
             else:
-                little = little + effect.saved
-        saved = saved if any(effects) else little
-        paid = benefits.paid(node)
+                unused = unused + own
+            little = little + unused
+        saved, keys = saved if effects else little, max(1, keys)
+        paid, run = benefits.paid(node, keys), benefits.run(node, keys)
         # Without the rows of the build in its place, the query would run the build's plan once more.
         fits = benefits.fits(node)
         must_fit = fits and saved.expected <= paid.expected + benefits.cost.tree(node)
-        return _Offer(
-            build, Benefit(paid, saved, benefits.run(node), benefits.scans(node)), tuple(effects), fits, must_fit
+        used = tuple(map(effects.get, range(len(build.filters))))
+        return _Offer(build, Benefit(paid, saved, run, benefits.scans(node)), used, fits, must_fit)
+
+    def _by_key(self, build: _Build) -> list[dict[int, RuntimeFilter]]:
+        """The filters of each key of a build by their place among all, those of the key that alone saves most first."""
+        found: dict[tuple[int, str], dict[int, RuntimeFilter]] = {}
+        for at, each in enumerate(build.filters):
+            found.setdefault(each.build_side.id, {})[at] = each
+        return sorted(found.values(), key=self._saved_alone, reverse=True) if len(found) > 1 else [*found.values()]
+
+    def _saved_alone(self, filters: Mapping[int, RuntimeFilter]) -> float:
+        effect = self.selection.benefits.effect
+        return sum(
+            effect(each.build_side, each.probe, self.left.get(each.probe.relation.id)).saved.expected
+            for each in filters.values()
         )
+
+    def _key_effects(
+        self,
+        filters: Mapping[int, RuntimeFilter],
+        before: Mapping[int, Remaining],
+        planned: Collection[tuple[int, int]],
+    ) -> tuple[dict[int, Effect], Estimate]:
+        """The effects of filters of one key that are worth planning their scans, and the seconds that others save."""
+        benefits, left, columns = self.selection.benefits, dict(before), set(planned)
+        found, little = dict[int, Effect](), ZERO
+        for at, each in filters.items():
+            effect = benefits.effect(each.build_side, each.probe, left.get(each.probe.relation.id))
+            if effect.saved.expected > benefits.planning or _column(each) in columns:
+                found[at], left[each.probe.relation.id] = effect, effect.left
+                columns.add(_column(each))
+            else:
+                little = little + effect.saved
+        return found, little
 
     def made(self, builds: Sequence[_Build]) -> FilterChoice:
         """The choice among builds; what is chosen only makes other offers smaller, so the best is looked at again."""
@@ -112,6 +144,10 @@ class _Choice:
         refused = [each for offer in (*waiting, *risky) for used in (True, False) for each in offer.filters(used=used)]
         refused += [each for offer in taken for each in offer.filters(used=False)]
         return FilterChoice(tuple(chosen), tuple(refused))
+
+
+def _column(runtime_filter: RuntimeFilter) -> tuple[int, int]:
+    return runtime_filter.probe.relation.id, runtime_filter.probe.column
 
 
 def _order(offer: _Offer) -> tuple[float, tuple[int, str]]:

@@ -7,6 +7,7 @@ once on the rows that some place needs. All other filters of a shared exchange a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -130,10 +131,11 @@ class _ReuseChoice:
         at = frozenset(each.id for each in union)
         if at not in self._known:
             benefits = self.selection.benefits
-            builds = {each.build_side.node.id: each.build_side.node for each in union}
+            nodes = {each.build_side.id: each.build_side.node for each in union}.values()
+            keys = Counter(each.id for each in nodes)
             gain = _saved(union, benefits)
-            for each in builds.values():
-                gain = gain - benefits.paid(each)
+            for each in {each.id: each for each in nodes}.values():
+                gain = gain - benefits.paid(each, keys[each.id])
             self._known[at] = gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
         return self._known[at]
 
