@@ -1,8 +1,8 @@
 """Time of a query until its first task, by phase, stock and pruned alternating in a warm session.
 
-A nested phase stops the clock of the outer phase, so the phases of a query add up to its total. The queries are a
-sample of the 99 of TPC-DS, every eighth, so that a run takes minutes. The last rows are medians over the queries of the
-sample without a build and with a single build: the milliseconds and calls over py4j that pruning adds.
+A nested phase stops the clock of the outer phase, so the phases of a query add up to its total. The queries are the 99
+of TPC-DS. The last rows are medians over those without a build and those with a single build: the milliseconds of each
+phase, and the milliseconds and calls over py4j that pruning adds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.delta_session import delta_session
-from benchmarks.phases_chart import PHASES
+from benchmarks.phases_chart import MEDIAN, PHASES
 from connectors.builds.query_builds import QueryBuilds
 from connectors.cli.command import default_folder
 from connectors.pipeline import plan_metadata, pruned_query, table_scan
@@ -34,9 +34,8 @@ from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
 
 FULL, QUICK = 1.0, 0.05
-_EVERY = 8
 _QUICK_QUERIES = ("q34", "q30")
-_WARM_UPS, _RUNS = 3, 5
+_WARM_UPS, _RUNS = 1, 3
 # With the default page size a hash table of a few rows takes 32 MiB, and hash tables of broadcasts stay until a
 # garbage collection.
 _CONF = {"spark.driver.memory": "4g", "spark.buffer.pageSize": "1m"}
@@ -96,7 +95,7 @@ class Stopwatch:
 def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     """One entry for each query, stock and pruned: milliseconds by phase; then the medians of the queries by builds."""
     texts = {each.name: each.text for each in queries()}
-    names = names or (list(texts)[::_EVERY] if scale > QUICK else _QUICK_QUERIES)
+    names = names or ([*texts] if scale > QUICK else _QUICK_QUERIES)
     with delta_session("phases", scale, generate(scale, default_folder()), _CONF) as spark:
         # All before the first is timed: caches of the session have to hold the tables of all queries at once.
         for name in names:
@@ -106,18 +105,26 @@ def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 
 def _medians(entries: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The time that pruning adds before the first task, for queries without a build and those with a single one."""
-    stock = {each["query"]: each["before_first_task"] for each in entries if each["way"] == "stock"}
-    for builds, name in enumerate(("without a build", "with one build")):
-        found = [each for each in entries if each["way"] == "pruned" and each["builds"] == builds]
-        if found:
-            more = [each["before_first_task"] - stock[each["query"]] for each in found]
-            yield {
-                "query": f"median {name}",
-                "queries": len(found),
-                "more_than_stock": statistics.median(more),
-                "py4j_calls": statistics.median(each["py4j_calls"] for each in found),
-            }
+    """The phases of queries without a build and of those with a single one, and the time that pruning adds to them."""
+    by_way = {way: {each["query"]: each for each in entries if each["way"] == way} for way in ("stock", "pruned")}
+    for builds, kind in enumerate(("without a build", "with one build")):
+        names = [name for name, each in by_way["pruned"].items() if each["builds"] == builds]
+        if not names:
+            continue
+        for way, found in by_way.items():
+            rows = [found[name] for name in names]
+            phases = {phase: statistics.median(each.get(phase, 0.0) for each in rows) for phase in PHASES}
+            yield {"query": f"{MEDIAN} {len(names)} {kind}", "way": way, **phases} | _added(names, by_way, way)
+
+
+def _added(names: Sequence[str], by_way: Mapping[str, Mapping[str, Mapping[str, Any]]], way: str) -> dict[str, float]:
+    """Medians of the milliseconds before the first task, and of the calls over py4j, beyond those of stock Spark."""
+    if way == "stock":
+        return {}
+    stock, pruned = by_way["stock"], by_way["pruned"]
+    more = [pruned[name]["before_first_task"] - stock[name]["before_first_task"] for name in names]
+    calls = [pruned[name]["py4j_calls"] for name in names]
+    return {"more_than_stock": statistics.median(more), "py4j_calls": statistics.median(calls)}
 
 
 def _measured(spark: SparkSession, query: str, text: str) -> Iterator[dict[str, Any]]:

@@ -48,7 +48,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
 Made from `tpcds_queries.json` by `make readme`; `tpcds_queries.py` says what is counted, and how.
 
 - reached: pairs of keys and columns of scans in the join graph, without → with global equivalence
-- filters: those of them that the gates let pass before any build ran, likewise
+- filters: those of them that are worth their builds, before any build ran, likewise
 - pruned, files, planned MiB: scans with a filter, and what is planned of these, without → with their filters
 - MiB of the whole query: measured, stock Spark → pruned with all of its builds
 - Rows of stock Spark, pruned Spark and DuckDB differ in: {", ".join(wrong) or "no query"}. In ties at a LIMIT alone:

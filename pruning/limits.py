@@ -82,7 +82,7 @@ class Limits(ExecutionLimits):
     metadata_share: int = limit(
         16,
         "1/share",
-        "metadata of a fact bounds the keys of another fact, that of a small dimension hardly does",
+        "file statistics of a build side give keys only if it is at most so many times as large as the probed scan",
         UNBOUNDED,
         1,
     )
@@ -125,7 +125,7 @@ class Limits(ExecutionLimits):
         0.5, "share", "rows that pass a comparison with one end, such as a subquery's least value", 1.0, 0.0, 1.0
     )
     inner_job_share: float = limit(
-        1.0, "share", "each further exchange inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
+        1.0, "share", "each join, aggregate, sort or window inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
     )
     task_bytes: int = limit(4 << 20, "bytes", "a scan of so few is one task: Spark's cost of opening a file", 0)
     requests_per_file: int = limit(
@@ -210,7 +210,7 @@ class Limits(ExecutionLimits):
 
     # Rows of kept containers.
     min_filter_ratio: float = limit(
-        0.5, "share", "a row filter must be expected to drop so many rows: Flink's threshold, FLIP-324", 0.0, 0.0, 1.0
+        0.5, "share", "where no query tells its worth, a row filter must be expected to drop so many rows (Flink's FLIP-324)", 0.0, 0.0, 1.0
     )
     max_in_list: int = limit(
         500,
@@ -244,7 +244,7 @@ class Limits(ExecutionLimits):
         CostRates(),
         "rates as `scanprune calibrate` prints them, such as 'byte=1,build_job=3e7'",
         unit="nanoseconds",
-        why="measured on one machine by `scanprune calibrate`",
+        why="fitted to stock Spark's seconds of 99 queries on one machine; `scanprune calibrate` measures another",
         off=CostRates(),
     )
     most_correction: float = limit(

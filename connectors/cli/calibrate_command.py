@@ -32,7 +32,7 @@ def calibrate(
     path: Annotated[
         str | None,
         typer.Option(
-            metavar="URI", help="A folder to measure in; in a store, its rates alone.", show_default="user cache"
+            metavar="URI", help="Folder for temporary files; in an object store, the rates of that store alone are measured.", show_default="user cache"
         ),
     ] = None,
     conf: Confs = None,

@@ -148,6 +148,15 @@ class BloomFilter:
             raise ValueError(msg)
         return replace(self, words=self.words | other.words)
 
+    def halved(self) -> BloomFilter | None:
+        """A filter of the same keys in half of the words; None where their number is odd.
+
+        A bit position is a hash modulo the size, and taking it modulo half the size gives the position in a filter of
+        half the size. So that filter is the bitwise OR of the two halves.
+        """
+        half, rest = divmod(len(self.words), 2)
+        return None if rest else replace(self, words=self.words[:half] | self.words[half:])
+
     @property
     def _shape(self) -> str:
         return f"{len(self.words)} words with {self.hash_count} hashes, version {self.version}, seed {self.seed}"

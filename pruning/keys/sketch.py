@@ -7,7 +7,7 @@ the same whole. Each part only widens.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -120,15 +120,7 @@ def roomy_bloom(keys: int, fpp: float, max_bytes: int) -> BloomFilter:
 
 
 def folded(bloom: BloomFilter, fpp: float) -> BloomFilter:
-    """The smallest halving of `bloom` that keeps the rate `fpp`.
-
-    A bit position is a hash modulo the size, and taking it modulo half the size gives the position in a filter of half
-    the size. So that filter is the bitwise OR of the two halves.
-    """
-    while len(bloom.words) % 2 == 0:
-        half = len(bloom.words) // 2
-        smaller = replace(bloom, words=bloom.words[:half] | bloom.words[half:])
-        if smaller.expected_fpp > fpp:
-            return bloom
-        bloom = smaller
+    """The smallest halving of `bloom` that keeps the rate `fpp`."""
+    while (half := bloom.halved()) is not None and half.expected_fpp <= fpp:
+        bloom = half
     return bloom

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from types import MappingProxyType
 
@@ -64,8 +63,7 @@ def _bloom(summaries: Sequence[KeySummary], limits: Limits) -> BloomFilter | Non
 
 
 def _folded(bloom: BloomFilter, words: int) -> BloomFilter:
-    """A filter of the same keys in fewer words: positions are taken modulo the size, so halves can be merged."""
-    while len(bloom.words) > words and len(bloom.words) % 2 == 0:
-        half = len(bloom.words) // 2
-        bloom = replace(bloom, words=bloom.words[:half] | bloom.words[half:])
+    """A filter of the same keys in so many words, or in more if they cannot be halved so often."""
+    while len(bloom.words) > words and (half := bloom.halved()) is not None:
+        bloom = half
     return bloom

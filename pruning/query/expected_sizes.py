@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pruning.query.benefit import Benefits, Remaining
 from pruning.query.build_selection import BuildSelection
 from pruning.query.plan import Relation
 from pruning.query.plan_statistics import Cardinality, Sizes
-from pruning.query.runtime_filter import RuntimeFilter
+from pruning.query.runtime_filter import RuntimeFilter, one_by_build
 
 
 def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) -> Sizes:
@@ -55,14 +55,9 @@ def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) 
     )
 
 
-def _by_build(union: Sequence[RuntimeFilter]) -> Iterable[RuntimeFilter]:
-    """One of the filters by the keys of each build."""
-    return {each.build_side.id: each for each in reversed(union)}.values()
-
-
 def _share(union: Sequence[RuntimeFilter], benefits: Benefits) -> float:
     """The share of values that are keys of one of the builds."""
-    shares = (benefits.cardinalities.partner_share(each.build_side, each.probe) for each in _by_build(union))
+    shares = (benefits.cardinalities.partner_share(each.build_side, each.probe) for each in one_by_build(union))
     return min(1.0, sum(each.expected for each in shares))
 
 
@@ -71,6 +66,6 @@ def _left(union: Sequence[RuntimeFilter], before: Remaining | None, benefits: Be
     first = union[0]
     if len(union) == 1:
         return benefits.effect(first.build_side, first.probe, before).left
-    every = [benefits.effect(it.build_side, it.probe).left.columns[it.probe.column] for it in _by_build(union)]
+    every = [benefits.effect(it.build_side, it.probe).left.columns[it.probe.column] for it in one_by_build(union)]
     rows, kept = (min(1.0, sum(parts)) for parts in zip(*every, strict=True))
     return (before or Remaining()).under(first.probe.column, rows, kept)

@@ -46,7 +46,7 @@ from pruning.query.planner_requests import (
     bounds_of,
 )
 from pruning.query.requests import DescribeFiles, Steps, ask, with_answers
-from pruning.query.runtime_filter import FilterId, RuntimeFilter
+from pruning.query.runtime_filter import FilterId, RuntimeFilter, one_by_build
 from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, RowWorth, key_filter
@@ -366,7 +366,7 @@ class QueryPlanner:
 
 def _worth_of(union: Sequence[RuntimeFilter], benefits: Benefits) -> RowWorth:
     """The worth of testing rows by united keys, the same for each of their scans."""
-    worth = {each.build_side.id: benefits.row_worth(each.build_side, each.probe) for each in union}.values()
+    worth = [benefits.row_worth(each.build_side, each.probe) for each in one_by_build(union)]
     return RowWorth(min(1.0, sum(each.passing for each in worth)), min(each.spared for each in worth))
 
 

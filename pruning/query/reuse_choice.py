@@ -16,7 +16,7 @@ from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import SharedExchange
 from pruning.query.plan import Node, Relation
-from pruning.query.runtime_filter import FilterId, RuntimeFilter
+from pruning.query.runtime_filter import FilterId, RuntimeFilter, one_by_build
 
 
 def with_shared_exchanges(
@@ -131,9 +131,8 @@ class _ReuseChoice:
         at = frozenset(each.id for each in union)
         if at not in self._known:
             benefits = self.selection.benefits
-            nodes = {each.build_side.id: each.build_side.node for each in union}.values()
-            keys = Counter(each.id for each in nodes)
-            gain = _saved(union, benefits)
+            nodes = [each.build_side.node for each in one_by_build(union)]
+            keys, gain = Counter(each.id for each in nodes), _saved(union, benefits)
             for each in {each.id: each for each in nodes}.values():
                 gain = gain - benefits.paid(each, keys[each.id])
             self._known[at] = gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
@@ -142,9 +141,7 @@ class _ReuseChoice:
 
 def _saved(union: tuple[RuntimeFilter, ...], benefits: Benefits) -> Estimate:
     """The seconds that united keys save of one run: the shares of rows that the keys of each build let pass add up."""
-    # A build that filters several places has the same keys for all of them.
-    by_build = {each.build_side.id: each for each in union}.values()
-    shares = [benefits.cardinalities.partner_share(each.build_side, each.probe) for each in by_build]
+    shares = [benefits.cardinalities.partner_share(each.build_side, each.probe) for each in one_by_build(union)]
     saved = min((benefits.effect(each.build_side, each.probe).saved for each in union), key=lambda each: each.expected)
     expected = _left_of([each.expected for each in shares])
     return Estimate.around(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pruning.query.benefit import Benefit
@@ -75,3 +76,8 @@ class RuntimeFilter:
             return f"{build_name} by the statistics of its files"
         others = len(self.id.union) - 1
         return f"{build_name} and the keys for {others} equal scan{'s' * (others > 1)}" if others > 0 else build_name
+
+
+def one_by_build(union: Sequence[RuntimeFilter]) -> Iterable[RuntimeFilter]:
+    """The first of the filters by the keys of each build: a build has the same keys for all places of a union."""
+    return {each.build_side.id: each for each in reversed(union)}.values()
