@@ -30,7 +30,14 @@ _HEADER = (
     "stock / pruned",
     "seconds",
 )
-_SUMMARY = ("queries", "bytes saved", "bytes to stock", "seconds saved", "speed-up", "slower by more than 5 % and 0.15 s")
+_SUMMARY = (
+    "queries",
+    "bytes saved",
+    "bytes to stock",
+    "seconds saved",
+    "speed-up",
+    "slower by more than 5 % and 0.15 s",
+)
 # The recorded contests of the summary.
 _CONTESTS = (
     ("the 10 selective queries of TPC-DS, warm", "contest-sf10", targets.TEN),

@@ -125,7 +125,12 @@ class Limits(ExecutionLimits):
         0.5, "share", "rows that pass a comparison with one end, such as a subquery's least value", 1.0, 0.0, 1.0
     )
     inner_job_share: float = limit(
-        1.0, "share", "each join, aggregate, sort or window inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
+        1.0,
+        "share",
+        "each join, aggregate, sort or window inside of a build takes so much of its job's latency",
+        0.0,
+        0.0,
+        1.0,
     )
     task_bytes: int = limit(4 << 20, "bytes", "a scan of so few is one task: Spark's cost of opening a file", 0)
     requests_per_file: int = limit(
@@ -210,7 +215,12 @@ class Limits(ExecutionLimits):
 
     # Rows of kept containers.
     min_filter_ratio: float = limit(
-        0.5, "share", "where no query tells its worth, a row filter must be expected to drop so many rows (Flink's FLIP-324)", 0.0, 0.0, 1.0
+        0.5,
+        "share",
+        "where no query tells its worth, a row filter must be expected to drop so many rows (Flink's FLIP-324)",
+        0.0,
+        0.0,
+        1.0,
     )
     max_in_list: int = limit(
         500,

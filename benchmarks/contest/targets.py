@@ -126,7 +126,7 @@ def _none_slower(rows: Rows) -> Reached | None:
 
 
 def slower(rows: Rows) -> Mapping[str, float]:
-    """The queries slower than stock Spark by more than `_SLOWER` and `_SLOWER_SECONDS`, with the ratio, the worst first."""
+    """The ratios of queries slower than stock Spark by more than `_SLOWER` and `_SLOWER_SECONDS`, the worst first."""
     both = _seconds(rows).items()
     found = {it: ours / stock for it, (ours, stock) in both if ours > max(_SLOWER * stock, stock + _SLOWER_SECONDS)}
     return dict(sorted(found.items(), key=lambda each: -each[1]))

@@ -32,7 +32,9 @@ def calibrate(
     path: Annotated[
         str | None,
         typer.Option(
-            metavar="URI", help="Folder for temporary files; in an object store, the rates of that store alone are measured.", show_default="user cache"
+            metavar="URI",
+            help="Folder for temporary files; in an object store, the rates of that store alone are measured.",
+            show_default="user cache",
         ),
     ] = None,
     conf: Confs = None,

@@ -30,7 +30,6 @@ _DIRECTORY = f"{_DATASOURCES}.PartitionDirectory"
 _FILE_STATUS = "org.apache.hadoop.fs.FileStatus"
 _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
-_INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
 _PINNED = JavaFile("connectors.parquet", "PinnedFileIndex")
 _LISTED = JavaFile("connectors.parquet", "ListedFiles")
 # A file written twice within a tick of the store's clock has the same time, and clocks differ by seconds.

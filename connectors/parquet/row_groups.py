@@ -1,8 +1,4 @@
-"""Row groups and layouts of Parquet files, from footers that are read in parallel and cached by the caller.
-
-`read_row_groups()` gives row groups with their statistics. `file_layouts()` gives the places of a table's columns in
-each file, for a reader other than Spark's.
-"""
+"""Row groups of Parquet files with statistics, from footers that are read in parallel and cached by the caller."""
 
 from __future__ import annotations
 

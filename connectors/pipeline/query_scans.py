@@ -10,6 +10,7 @@ from typing import Any
 
 from connectors.keys.inputs import Collected, KeyInput, collect_all
 from connectors.pipeline import table_scan
+from connectors.pipeline.copied_conditions import with_copies
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import Read
@@ -18,8 +19,9 @@ from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.jvm import error_kind
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
+from pruning.query.equal_columns import EqualColumns
 from pruning.query.key_origins import conditions_of
-from pruning.query.plan import Relation
+from pruning.query.plan import Node, Relation
 from pruning.query.planner_requests import PruneScan
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import RowWorth
@@ -33,6 +35,7 @@ class QueryScans:
 
     metadata: PlanMetadata
     options: PruningOptions
+    _equal: EqualColumns | None = None
 
     def planned(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan with all filters of the request; it replaces the query's scan if its plan acts."""
@@ -42,7 +45,8 @@ class QueryScans:
         collected, spark = self._collected(request, found), self.metadata.plan.spark
         read = Read(self.metadata.needed(request.relation))
         try:
-            df, scan = table_scan.pruned_scan(spark, found.table, collected, read, self.options)
+            restricted = partial(with_copies, copies=self._copies(request, found), metadata=self.metadata)
+            df, scan = table_scan.pruned_scan(spark, found.table, collected, read, self.options, restricted=restricted)
         except Exception as error:
             # Only this scan stays unpruned: the other scans keep their filters.
             logger.debug("Pruning %s failed", found.table.name, exc_info=True)
@@ -53,6 +57,14 @@ class QueryScans:
                 df = found.table.read(scan.plan.files.kept)
             replacements[request.relation.id] = found.renamed(df)
         return scan
+
+    def _copies(self, request: PruneScan, found: PlanTable) -> Mapping[str, Sequence[tuple[Node, int]]]:
+        """The leaves to which Spark copies conditions of the filtered columns, by the names of these."""
+        if self._equal is None:
+            self._equal = EqualColumns.of(self.metadata.plan.root)
+        filtered = {*request.keys, *(at for several in request.tuples for at in several), *dict(request.first_rows)}
+        relation = request.relation
+        return {plan_column(found.table, relation, at).name: self._equal.copies(relation, at) for at in filtered}
 
     def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
         by_columns: Mapping[tuple[int, ...], Collection[KeySummary]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from pruning.errors import InvalidKeysError, PruningError
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
+from pruning.scan.pushdown import PushdownCapabilities
 
 logger = logging.getLogger("scanprune")
 
@@ -106,8 +107,12 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     options: PruningOptions,
     *,
     exact: bool = False,
+    restricted: Callable[[PushdownCapabilities], PushdownCapabilities] | None = None,
 ) -> tuple[DataFrame, PrunedScan]:
-    """The scan and its record for collected keys: reads statistics, decides, builds the DataFrame."""
+    """The scan and its record for collected keys: reads statistics, decides, builds the DataFrame.
+
+    `restricted` gives the capabilities of the scan in a query, of those that it has by itself.
+    """
     probes = {column.name: column for each in collected for column in each.columns}
     fields = {field.name: field.dataType for field in table.schema.fields}
     # A scan reads the whole top-level column of a nested leaf.
@@ -115,6 +120,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
         fields if read.columns is None else dict.fromkeys((*read.columns, *(each.path[0] for each in probes.values())))
     )
     capabilities = capabilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
+    capabilities = capabilities if restricted is None else restricted(capabilities)
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, capabilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)

@@ -9,7 +9,7 @@ NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class CostRates:
-    """Nanoseconds of a core for one of each; `scanprune calibrate` measures all but `query`, in a store the remote ones.
+    """Nanoseconds of a core for one of each; `scanprune calibrate` measures all but `query`.
 
     Scans:
     - `byte`: a byte of a file on this machine; `remote_byte`: one of a store, a hundredth of a

@@ -1,7 +1,6 @@
-"""Shuffles and broadcasts of a plan: where keys reduce their rows, and which sides fit.
+"""The bytes that any key keeps, the path from a join to a scan, and the sides of joins to broadcast.
 
-- The benefit of a filter is estimated before its keys are known: bytes of the scan, rows of a shuffle or hash table.
-- Sides to broadcast follow from the sizes of finished builds, as in Flink's adaptive broadcast join (FLIP-483).
+Sides to broadcast follow from the sizes of finished builds, as in Flink's adaptive broadcast join (FLIP-483).
 """
 
 from __future__ import annotations

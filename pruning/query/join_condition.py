@@ -203,13 +203,18 @@ def is_one_row(node: Node) -> bool:
 
 
 def may_raise_elsewhere(root: Node, at: int) -> bool:
-    """True if a subquery that does not contain node `at` may give several rows, for which Spark raises an error.
+    """True if a scalar subquery that does not contain node `at` may give several rows, for which Spark raises an error.
 
-    Spark drops the operator of the subquery, and the error with it, if it knows while planning that a join or filter
-    has no row. So a node that gives no row must not become a constant there.
+    Spark drops the operator of the subquery, or the join that it has made of it, and the error with it, if it knows
+    while planning that a join or filter has no row. So a node that gives no row must not become a constant there.
     """
-    plans = (plan for node in root.walk() for plan in node.subqueries)
-    return any(not plan.subtree_start <= at <= plan.id and not is_one_row(plan) for plan in plans)
+    for node in root.walk():
+        plans = [each for each in node.subqueries if not is_one_row(each)]
+        if isinstance(node, Join) and node.type == "LeftSingle":
+            plans.append(node)
+        if any(not each.subtree_start <= at <= each.id for each in plans):
+            return True
+    return False
 
 
 def scalars_of(filter_: Filter) -> Iterator[tuple[Expression, Expression, BuildSide]]:

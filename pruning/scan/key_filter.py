@@ -45,7 +45,7 @@ class FilteredColumn(Protocol):
 class RowWorth:
     """The worth of a row filter in a query.
 
-    - `passing`: the least share of rows that the query expects to pass, 0 to 1, beside what bounds and keys tell
+    - `passing`: an estimate from above of the share of rows that pass, 0 to 1; bounds and keys may tell a larger one
     - `spared`: nanoseconds of a core that a dropped row spares above the scan
     """
 

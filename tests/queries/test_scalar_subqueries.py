@@ -132,6 +132,16 @@ def test_empty_build_hides_no_error_of_another_subquery(pruned_error, conf):
     assert [(0, FILES)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
 
 
+def test_empty_build_hides_no_error_of_a_correlated_subquery(pruned_error, conf):
+    """The subquery is a join, which Spark would drop together with a side without rows."""
+    conf("spark.sql.adaptive.enabled", "false")
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    inner = "SELECT i.item, (SELECT d.day FROM {days} d WHERE d.month = i.item) AS found FROM {items} i"
+    query = f"SELECT v.found FROM ({inner}) v JOIN {{sales}} f ON v.item = f.item JOIN {{days}} o ON f.day = o.day"
+    result = pruned_error(f"{query} WHERE o.month = -1")
+    assert [(0, FILES)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
+
+
 # Spark drops the subquery of a filter that it knows to be false.
 def test_dropped_subquery_of_several_rows_raises_nothing(spark, text):
     df = spark.sql(text(f"{SUM} f.item = {TWO_DAYS} AND false"))

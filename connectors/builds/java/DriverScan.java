@@ -1,4 +1,5 @@
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.FileSourceOptions;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -12,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -187,9 +189,10 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         if (!formats.contains(format)) {
             throw new UnsupportedOperationException("it reads files by " + format);
         }
-        if (session.sessionState().conf().ignoreMissingFiles() || session.sessionState().conf().ignoreCorruptFiles()) {
+        FileSourceOptions options = new FileSourceOptions(CaseInsensitiveMap$.MODULE$.apply(relation.options()));
+        if (options.ignoreMissingFiles() || options.ignoreCorruptFiles()) {
             // Files that executors can read may be missing for the driver.
-            throw new UnsupportedOperationException("the session ignores files that cannot be read");
+            throw new UnsupportedOperationException("it ignores files that cannot be read");
         }
         if (relation.bucketSpec().isDefined() || scan.stream().isDefined()) {
             throw new UnsupportedOperationException("it reads buckets or a stream");

@@ -250,7 +250,16 @@ def open_files(spark, part: str) -> Sequence[str]:
 @pytest.mark.parametrize("name", ["spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"])
 def test_session_that_ignores_files_runs_jobs(conf, numbers, why, name):
     conf(name, "true")
-    assert "the session ignores files that cannot be read" in why(numbers(rows=10))
+    assert "it ignores files that cannot be read" in why(numbers(rows=10))
+
+
+@pytest.mark.parametrize("option", ["ignoreMissingFiles", "ignoreCorruptFiles"])
+def test_read_that_ignores_files_runs_a_job(spark, tmp_path, why, option):
+    path = str(tmp_path / "t")
+    spark.range(10).write.parquet(path)
+    lenient, strict = (spark.read.option(option, each).parquet(path).where("id > 3") for each in ("true", "false"))
+    assert "it ignores files that cannot be read" in why(lenient)
+    assert driver_rows(spark, optimized(strict), "k", OPTIONS.limits) is not None
 
 
 def test_cut_build_closes_its_files(spark, numbers):

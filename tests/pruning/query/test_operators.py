@@ -82,6 +82,8 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
             "Union",
         }
     ),
+    # Operators that set columns equal: the last arm has none, and keeps the ids of columns.
+    "pruning/query/equal_columns.py:_equal_pairs": frozenset({"Generate", "Limit", "Passthrough", "Relation", "Sort"}),
     # A walk to the first join: the last arm finds no fallback.
     "pruning/query/join_condition.py:fallback_build_sides": frozenset({"Generate", "Limit", "Relation", "Union"}),
     # Operators of one row: the last arm knows of none.

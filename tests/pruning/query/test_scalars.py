@@ -240,6 +240,14 @@ def test_subquery_that_may_raise_counts_everywhere_but_below_itself(plans):
     assert {some.id} == {each.id for each in root.walk() if not may_raise_elsewhere(root, each.id)}
 
 
+def test_correlated_subquery_of_several_rows_counts_everywhere_but_below_itself(plans):
+    left, right = plans.table("k"), plans.table("k")
+    single = plans.join(left, right, equal(left.output[0], right.output[0]), type_="LeftSingle")
+    root = plans.join(single, plans.table("o"))
+    found = {each.id for each in root.walk() if not may_raise_elsewhere(root, each.id)}
+    assert {left.id, right.id, single.id} == found
+
+
 # A subquery of one row is selective, whatever its input.
 @pytest.mark.parametrize("kind", ["EqualTo", "LessThan"])
 def test_scalar_subquery_without_a_filter_is_run(plans, kind):

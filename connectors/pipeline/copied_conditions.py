@@ -1,0 +1,96 @@
+"""`with_copies()`: capabilities of a scan whose pushed conditions Spark copies to equal columns of other scans.
+
+Their storage compares the copied literals with its own bounds, which it may do wrongly where that of the scan does not:
+a file with fewer digits, inverted bounds, a reader that is not vectorised. So literals are pushed only as far as the
+storage of every copy compares them rightly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.scan.capabilities import capabilities_of
+from connectors.scan.decision import plan_column
+from pruning.errors import PruningError
+from pruning.query.plan import Node, Relation
+from pruning.reasons import Reason
+from pruning.scan.pushdown import PushdownCapabilities
+from pruning.values.coercion import coerce
+from pruning.values.domain import Domain
+from pruning.values.ranges import RangeSet
+
+_Widen = Callable[[RangeSet], RangeSet]
+
+
+def with_copies(
+    capabilities: PushdownCapabilities, copies: Mapping[str, Sequence[tuple[Node, int]]], metadata: PlanMetadata
+) -> PushdownCapabilities:
+    """The capabilities of a scan; `copies` are the leaves that get conditions as well, by the name of its column."""
+    if not any(copies.values()):
+        return capabilities
+    return replace(capabilities, widen=_Widened(capabilities.widen, copies, metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class _Widened:
+    own: Callable[[str, RangeSet], RangeSet]
+    copies: Mapping[str, Sequence[tuple[Node, int]]]
+    metadata: PlanMetadata
+
+    def __call__(self, name: str, ranges: RangeSet) -> RangeSet:
+        """A superset of `ranges` that is safe for all storage; every value if one would widen what another has."""
+        every: list[_Widen] = [partial(self.own, name)]
+        every += [partial(self._safe, *each) for each in self.copies.get(name, ())]
+        found = ranges
+        for widen in every:
+            found = widen(found)
+        if found is ranges or all(_is_kept(found, widen) for widen in every):
+            return found
+        return RangeSet.all(ranges.type)
+
+    def _safe(self, leaf: Node, column: int, ranges: RangeSet) -> RangeSet:
+        """A superset of `ranges` with which the storage of a leaf skips soundly; every value if that is not known."""
+        unknown = RangeSet.all(ranges.type)
+        if not isinstance(leaf, Relation) or isinstance(table := self.metadata.table(leaf), Reason):
+            return unknown
+        found = plan_column(table, leaf, column)
+        if found.type is None or not self._is_read_safely(table, leaf, found):
+            return unknown
+        if found.type == ranges.type:
+            return table.storage_safe_ranges(found.name, ranges)
+        try:
+            inner = coerce(Domain(ranges), found.type, found.name)
+        except PruningError:
+            return unknown
+        if isinstance(inner, Reason):
+            return unknown
+        return ranges if _is_kept(inner.domain.ranges, partial(table.storage_safe_ranges, found.name)) else unknown
+
+    def _is_read_safely(self, table: Table, relation: Relation, column: Column) -> bool:
+        """True if literals may reach the files of a scan, whose digits are then known to its table."""
+        fields = {field.name: field.dataType for field in table.schema.fields}
+        needed = self.metadata.needed(relation)
+        types = [fields[name] for name in needed if name in fields]
+        spark = self.metadata.plan.spark
+        if capabilities_of(spark, table, types, [column], exact=False).push_refusal is not None:
+            return False
+        if column.type is None or column.type.name != "decimal" or column.is_partition:
+            return True
+        count = len(table.files([column]))
+        if count > self.metadata.limits.max_footers:
+            return False
+        # Footers tell the digits of each file.
+        table.row_groups(np.arange(count), [column], ())
+        return True
+
+
+def _is_kept(ranges: RangeSet, widen: _Widen) -> bool:
+    found = widen(ranges)
+    return found is ranges or found == ranges
