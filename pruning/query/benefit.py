@@ -139,7 +139,8 @@ class Benefits:
         if at not in self._paid:
             run, spared = self.run(node, keys), self.cost.tree(node)
             expected = run - spared if self.fits(node) else run
-            self._paid[at] = Estimate.around(run - spared, expected, run * self.limits.cost_error)
+            most = run * self.limits.cost_error - (spared if self._surely_fits(node) else 0.0)
+            self._paid[at] = Estimate.around(run - spared, expected, most)
         return self._paid[at]
 
     def run(self, node: Node, keys: int = 1) -> float:
@@ -162,14 +163,17 @@ class Benefits:
         """True where the rows of a build are expected to be few enough to be joined as a local relation."""
         return self.sizes.statistics.are_few(node, self.cardinalities.rows(node))
 
+    def _surely_fits(self, node: Node) -> bool:
+        """True where not even all rows of the table below a build are too many to be joined as a local relation."""
+        below = _filtered(node)
+        rows = self.sizes.statistics.rows(below) if isinstance(below, Relation) else 0
+        return rows > 0 and self.sizes.statistics.are_few(node, rows)
+
     def is_on_driver(self, node: Node) -> bool:
         """True where the driver is expected to answer a build by itself, without a job."""
         if not self.runs_on_driver:
             return False
-        below = node
-        while isinstance(below, (Filter, Project)) and not below.subqueries:
-            below = below.children[0]
-        limits = self.limits
+        below, limits = _filtered(node), self.limits
         return (
             isinstance(below, Relation)
             and min(limits.driver_scan_files, limits.driver_scan_seconds) > 0
@@ -296,6 +300,13 @@ class Benefits:
         by_skipping = rows * (before.rows - reading) * way
         by_test = rows * ((before.rows - after.rows) * way - reading * test)
         return self.cost.seconds(read * self.cost.per_byte(relation) + max(by_skipping, by_test))
+
+
+def _filtered(node: Node) -> Node:
+    """The node of which projections and conditions without subqueries make another one."""
+    while isinstance(node, (Filter, Project)) and not node.subqueries:
+        node = node.children[0]
+    return node
 
 
 def _scattered(whole: float, keys: float) -> float:

@@ -41,6 +41,21 @@ def test_build_whose_rows_are_joined_costs_what_the_query_does_not_do_anyway():
     assert pytest.approx((1070 + 100) * LIMITS.cost_error / SECOND) == found.high
 
 
+def test_build_over_a_table_of_few_rows_surely_does_not_run_twice():
+    star = Star.of(few=100)
+    found = star.benefits(replace(ONE_EACH, build_job=1000.0)).paid(star.few)
+    assert pytest.approx(1000 / SECOND) == found.expected == found.low
+    # The 100 bytes that the query does not read again are of the highest cost, too.
+    assert pytest.approx((1100 * LIMITS.cost_error - 100) / SECOND) == found.high
+
+
+def test_table_of_an_unknown_number_of_rows_may_be_read_twice():
+    star = Star.of(few=1e9)
+    star.known.counts[star.days.id] = 0
+    found = star.benefits(replace(ONE_EACH, build_job=1000.0)).paid(star.few)
+    assert pytest.approx(1100 * LIMITS.cost_error / SECOND) == found.high
+
+
 def test_build_of_many_rows_runs_twice():
     star = Star.of(few=9)
     rates = replace(ONE_EACH, build_job=1000.0)
