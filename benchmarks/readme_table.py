@@ -39,7 +39,7 @@ _SUMMARY = (
     "slower by more than 5 % and 0.15 s",
 )
 # The recorded contests of the summary.
-_CONTESTS = (
+_CONTESTS: Sequence[tuple[str, str, frozenset[str]]] = (
     ("the 10 selective queries of TPC-DS, warm", "contest-sf10", targets.TEN),
     ("the 99 queries of TPC-DS, each once", "contest-once-sf10", frozenset()),
     ("the 13 queries of SSB, warm", "contest-ssb-sf5", frozenset()),
