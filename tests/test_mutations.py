@@ -117,9 +117,9 @@ MUTANTS = {
     ),
     "halves-of-a-bloom-filter-are-intersected": Mutant(
         *(
-            "pruning/keys/sketch.py",
-            "bloom.words[:half] | bloom.words[half:]",
-            "bloom.words[:half] & bloom.words[half:]",
+            "pruning/keys/bloom.py",
+            "self.words[:half] | self.words[half:]",
+            "self.words[:half] & self.words[half:]",
         ),
         run_of("pruning/keys/test_summary.py"),
     ),

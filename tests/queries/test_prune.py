@@ -251,11 +251,11 @@ def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
 def test_failed_scan_does_not_affect_other_scans(spark, star, monkeypatch, caplog):
     pruned_scan = table_scan.pruned_scan
 
-    def fails(spark, table, *arguments):
+    def fails(spark, table, *arguments, **named):
         if table.name.endswith("items"):
             msg = "secret"
             raise KeyError(msg)
-        return pruned_scan(spark, table, *arguments)
+        return pruned_scan(spark, table, *arguments, **named)
 
     monkeypatch.setattr(table_scan, "pruned_scan", fails)
     df = spark.sql(f"""
