@@ -303,8 +303,8 @@ MUTANTS = {
     "an-empty-side-hides-an-error-of-a-subquery": Mutant(
         *(
             "pruning/query/join_condition.py",
-            "return any(not plan.subtree_start <= at <= plan.id and",
-            "return any(False and",
+            "if any(not each.subtree_start <= at <= each.id for each in plans):",
+            "if False:",
         ),
         run_of("pruning/query/test_planner.py"),
     ),
