@@ -8,7 +8,7 @@ storage of every copy compares them rightly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -43,6 +43,7 @@ class _Widened:
     own: Callable[[str, RangeSet], RangeSet]
     copies: Mapping[str, Sequence[tuple[Node, int]]]
     metadata: PlanMetadata
+    _read_safely: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def __call__(self, name: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` that is safe for all storage; every value if one would widen what another has."""
@@ -62,7 +63,11 @@ class _Widened:
             # All storage compares whole numbers and dates by value; texts may have another order in a database.
             return ranges if ranges.type.is_integer or ranges.type.name == "date" else unknown
         found = plan_column(table, leaf, column)
-        if found.type is None or not self._is_read_safely(table, leaf, found):
+        # Planning a scan widens ranges several times; confs and footers are read once.
+        at = leaf.id, column
+        if at not in self._read_safely:
+            self._read_safely[at] = self._is_read_safely(table, leaf, found)
+        if found.type is None or not self._read_safely[at]:
             return unknown
         if found.type == ranges.type:
             return table.storage_safe_ranges(found.name, ranges)
@@ -76,9 +81,8 @@ class _Widened:
 
     def _is_read_safely(self, table: Table, relation: Relation, column: Column) -> bool:
         """True if literals may reach the files of a scan, whose digits are then known to its table."""
-        fields = {field.name: field.dataType for field in table.schema.fields}
-        needed = self.metadata.needed(relation)
-        types = [fields[name] for name in needed if name in fields]
+        known = {each.name: each.dataType for each in table.schema.fields}
+        types = [known[name] for name in self.metadata.needed(relation) if name in known]
         spark = self.metadata.plan.spark
         if capabilities_of(spark, table, types, [column], exact=False).push_refusal is not None:
             return False
