@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectors.rate_files import LOCAL, machine_rates, store_name
 from connectors.spark.session_state import state_of
-from pruning.cost.corrections import BUILDS, LOCAL_READS, REMOTE_READS, CorrectionLimits, RateCorrections
+from pruning.cost.corrections import BUILDS, DRIVER_BUILDS, LOCAL_READS, REMOTE_READS, CorrectionLimits, RateCorrections
 from pruning.cost.rates import CostRates
 from pruning.limits import Limits
 from pruning.options import GIVEN, SESSION, PruningOptions
@@ -68,18 +68,25 @@ def remote_stores(uris: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for each in names if each != LOCAL)
 
 
-def observe_build(
-    spark: SparkSession, options: PruningOptions, planned: float, actual: float, read_from: Sequence[str] = ()
+def observe_build(  # noqa: PLR0913 - what was planned of a build, and how it ran
+    spark: SparkSession,
+    options: PruningOptions,
+    planned: float,
+    actual: float,
+    *,
+    on_driver: bool = False,
+    read_from: Sequence[str] = (),
 ) -> None:
-    """Adds the seconds of a build that ran as a job to what corrects the session's rates.
+    """Adds the seconds of a build to what corrects the session's rates.
 
     - `planned`: seconds by the rates of `rates_of()`, corrected as these are
+    - `on_driver`: the build took no job, so the rates of such builds are corrected
     - `read_from`: the URIs of the tables of a build that mostly reads: the rates of their store are corrected, if all
       are in one, and otherwise those of builds
     """
     if options.cost_rates != SESSION:
         return
-    kind, store = BUILDS, ""
+    kind, store = DRIVER_BUILDS if on_driver else BUILDS, ""
     names = {store_name(each) for each in read_from}
     if len(names) == 1:
         (name,) = names

@@ -363,6 +363,11 @@ def size_calls(spark: SparkSession) -> str:
     return " ".join(call for each in connectors_of(spark) for call in each.size_calls)
 
 
+def noted_confs(spark: SparkSession) -> str:
+    """The `Connector.noted_confs` of all connectors, with spaces between them."""
+    return " ".join(conf for each in connectors_of(spark) for conf in each.noted_confs)
+
+
 def file_formats(spark: SparkSession) -> frozenset[str]:
     """The `Connector.file_formats` of all connectors."""
     return frozenset(format_ for each in connectors_of(spark) for format_ in each.file_formats)

@@ -25,8 +25,8 @@ from pruning.settings import UNBOUNDED, check_all, limit, parsed, table
 class Limits(ExecutionLimits):
     """The table of limits. Field metadata: `unit`, `why`, `off` (the value that turns the rule off), `least`, `most`.
 
-    >>> Limits().without("min_filter_ratio").min_filter_ratio
-    0.0
+    >>> Limits().without("list_span").list_span
+    2.0
     """
 
     # Key sets.
@@ -78,13 +78,6 @@ class Limits(ExecutionLimits):
     # Builds of a query.
     all_builds_timeout_seconds: float = limit(
         300.0, "seconds", "all builds of one prune() end by then, whatever each may take", 86_400.0, 0.001, 86_400.0
-    )
-    metadata_share: int = limit(
-        16,
-        "1/share",
-        "file statistics of a build side give keys only if it is at most so many times as large as the probed scan",
-        UNBOUNDED,
-        1,
     )
     nearly_all: float = limit(
         0.95,
@@ -160,12 +153,6 @@ class Limits(ExecutionLimits):
         0,
         (1 << 31) - 1,
     )
-    joined_build_bytes: int = limit(
-        16 << 20,
-        "bytes",
-        "a build that reads more is run for its keys alone, unless its rows are expected to be few",
-        0,
-    )
 
     # One scan.
     max_footers: int = limit(
@@ -214,14 +201,6 @@ class Limits(ExecutionLimits):
     )
 
     # Rows of kept containers.
-    min_filter_ratio: float = limit(
-        0.5,
-        "share",
-        "where no query tells its worth, a row filter must be expected to drop so many rows (Flink's FLIP-324)",
-        0.0,
-        0.0,
-        1.0,
-    )
     max_in_list: int = limit(
         500,
         "keys",

@@ -220,7 +220,7 @@ MUTANTS = {
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "a-risk-is-no-matter": Mutant(
-        *("pruning/query/filter_choice.py", "elif best.benefit.risk > self.risked:", "elif False:"),
+        *("pruning/query/filter_choice.py", "hypot(best.benefit.risk, self.at_risk) > self.risked", "False"),
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "what-others-leave-is-no-matter": Mutant(

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from connectors.builds.materialized import MaterializedRows
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
 from connectors.jobs.runner import BuildScheduler
-from connectors.registry import fingerprints
+from connectors.registry import fingerprints, noted_confs
 from connectors.spark.jvm import JavaFile, error_kind, instance, jvm_session
 from connectors.spark.plan_facts import FINGERPRINT_TEXT, refused
 from pruning.keys.cache import PruningCache
@@ -72,7 +72,7 @@ class CachedBuildRunner:
         """The result of each build; builds that are not cached run at the same time."""
         current = BuildFingerprints(self.scheduler.spark, [(each.plan, each.key) for each in requests])
         before = current.now()
-        found = [self._found(key) for key in before]
+        found = [self._found(key, each) for key, each in zip(before, requests, strict=True)]
         missing = [at for at, built in enumerate(found) if built is None]
         if not missing:
             return [built for built in found if built is not None]
@@ -80,22 +80,25 @@ class CachedBuildRunner:
         may_be_cached = any(isinstance(before[at], BuildFingerprint) for at in missing)
         after = current.now() if may_be_cached else before
         for at, built in ran.items():
-            why = self._store(before[at], after[at], built)
+            why = self._store(before[at], after[at], requests[at], built)
             ran[at] = replace(built, reasons=(Reason(ReasonCode.NOT_CACHED, requests[at].name, why),)) if why else built
         return [ran[at] if built is None else built for at, built in enumerate(found)]
 
-    def _found(self, key: BuildFingerprint | str) -> BuildResult | None:
+    def _found(self, key: BuildFingerprint | str, request: BuildRequest) -> BuildResult | None:
         if isinstance(key, str):
             self.cache.missed()
             return None
-        found = self.cache.find(self._owner, self._full(key))
+        found = self.cache.find(self._owner, self._full(key, request))
         return found.built(self.scheduler.spark) if isinstance(found, _CachedBuild) else None
 
-    def _full(self, key: BuildFingerprint) -> Hashable:
+    def _full(self, key: BuildFingerprint, request: BuildRequest) -> Hashable:
         limits = self.scheduler.options.limits
-        return key, KeyLimits.of(self.scheduler.options), limits.joined_rows, limits.joined_long_rows
+        most = (limits.joined_rows, limits.joined_long_rows) if request.brings_rows else None
+        return key, KeyLimits.of(self.scheduler.options), most
 
-    def _store(self, before: BuildFingerprint | str, after: BuildFingerprint | str, built: BuildResult) -> str:
+    def _store(
+        self, before: BuildFingerprint | str, after: BuildFingerprint | str, request: BuildRequest, built: BuildResult
+    ) -> str:
         """Caches the result of a build; the reason why it is not cached, empty if it is or if there is no result."""
         if isinstance(before, str):
             return before
@@ -104,7 +107,7 @@ class CachedBuildRunner:
         why = _why_not(before, after, built.keys)
         entry = _CachedBuild(built.keys, None if built.rows is None else built.rows.detached())
         nbytes = entry.nbytes + before.nbytes
-        if not why and not self.cache.keep(self._owner, self._full(before), entry, nbytes):
+        if not why and not self.cache.keep(self._owner, self._full(before, request), entry, nbytes):
             why = f"{nbytes:,} bytes, at most {self.cache.max_bytes:,} are held"
         return why
 
@@ -171,7 +174,7 @@ class BuildFingerprints:
         if self._java is None:
             self._java = instance(self.spark, _BUILDS, jvm_session(self.spark))
         # First, so that comparing keys after the build shows if confs were set since its leaves were fingerprinted.
-        session = str(self._java.session())
+        session = str(self._java.session(noted_confs(self.spark)))
         self._operators = self._operators or [_operators(self._java, *each) for each in self.builds]
         formats = [each for build in self._operators if isinstance(build, _Operators) for each in build.formats]
         leaves = iter(fingerprints(self.spark, formats, self._leaves_of))

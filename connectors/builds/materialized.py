@@ -33,7 +33,6 @@ from pruning.values.types import ValueType
 logger = logging.getLogger("scanprune")
 
 _ROWS = JavaFile("connectors.builds", "MaterializedRows", others=("DriverScan", "DriverTask"))
-_ALL = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +102,7 @@ class MaterializedRows:
 
 
 def driver_rows(
-    spark: SparkSession,
-    plan: Any,
-    name: str,
-    limits: Limits = LIMITS,
-    most_bytes: int | None = LIMITS.joined_build_bytes,
+    spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS
 ) -> MaterializedBuild | TooMany | None:
     """The rows of a plan over few small files, computed without a job; None if a job has to do it.
 
@@ -118,7 +113,7 @@ def driver_rows(
     try:
         before_execution(spark, plan)
         rows = instance(spark, _ROWS, jvm_session(spark), plan, limits.joined_rows, limits.joined_long_rows)
-        found = _collected_here(spark, rows, limits, _ALL if most_bytes is None else most_bytes)
+        found = _collected_here(spark, rows, limits)
         if (why := refused(found)) is not None:
             logger.debug("The build of %s is run as a job: %s", name, why)
             return None
@@ -129,11 +124,11 @@ def driver_rows(
         return None
 
 
-def _collected_here(spark: SparkSession, rows: Any, limits: Limits, most_bytes: int) -> str:
+def _collected_here(spark: SparkSession, rows: Any, limits: Limits) -> str:
     sizes = limits.driver_scan_files, limits.driver_scan_bytes, limits.driver_scan_rows
     try:
         formats = " ".join(sorted(file_formats(spark)))
-        return str(rows.collectHere(formats, most_bytes, *sizes, ceil(limits.driver_scan_seconds * 1000)))
+        return str(rows.collectHere(formats, *sizes, ceil(limits.driver_scan_seconds * 1000)))
     except BaseException:
         # An interrupt of this thread does not reach the JVM.
         with suppress(Py4JError, OSError):
@@ -141,21 +136,13 @@ def _collected_here(spark: SparkSession, rows: Any, limits: Limits, most_bytes: 
         raise
 
 
-def local_rows(
-    spark: SparkSession,
-    plan: Any,
-    name: str,
-    limits: Limits = LIMITS,
-    most_bytes: int | None = LIMITS.joined_build_bytes,
-) -> MaterializedBuild | TooMany | None:
-    """The rows of a plan; None if it would read more than `most_bytes`, in which case it is not run."""
+def local_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS) -> MaterializedBuild | TooMany:
+    """The rows of a plan by a job."""
     session = jvm_session(spark)
     # Few calls over py4j, since each waits for the calls of concurrent builds.
     rows = instance(spark, _ROWS, session, plan, limits.joined_rows, limits.joined_long_rows)
     execution = rows.execution(limits.driver_partitions)
     before_execution(spark, execution.optimizedPlan())
-    if most_bytes is not None and int(rows.bytesRead()) > most_bytes:
-        return None
     with execution_released(spark, execution):
         count = int(rows.collect(f"rows of {name}"))
     # A result with the limit of rows may have been cut.

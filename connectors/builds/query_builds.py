@@ -31,17 +31,18 @@ logger = logging.getLogger("scanprune")
 class BuildRequest:
     """A build of the values of `key`, a JVM expression, over the rows of `plan`; `name` is for messages.
 
-    `place` is the number of the key among the columns of `plan`, None if it is computed. With `fits` its rows are
-    brought to the driver however many bytes it reads, to be joined as a local relation if they are few enough; with
-    `must_fit` it yields keys only then.
+    `place` is the number of the key among the columns of `plan`, None if it is computed. With `brings_rows` its rows
+    are brought to the driver, to be joined as a local relation if they are few enough; with `must_fit` it yields keys
+    only then. With `on_driver` keys of other rows are first tried without a job.
     """
 
     plan: Any
     key: Any
     name: str
     place: int | None = None
-    fits: bool = False
+    brings_rows: bool = True
     must_fit: bool = False
+    on_driver: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,8 +115,9 @@ class QueryBuilds:
         for each, number in zip(requests, numbers, strict=True):
             if number not in self._rows:
                 other = missing.get(number, each)
-                fits, must_fit = each.fits or other.fits, each.must_fit or other.must_fit
-                missing[number] = replace(each, fits=fits, must_fit=must_fit)
+                brings_rows, must_fit = each.brings_rows or other.brings_rows, each.must_fit or other.must_fit
+                on_driver = each.on_driver or other.on_driver
+                missing[number] = replace(each, brings_rows=brings_rows, must_fit=must_fit, on_driver=on_driver)
         self._run(missing)
         found = [self._keys_or_column(each, number) for each, number in zip(requests, numbers, strict=True)]
         self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
@@ -131,37 +133,36 @@ class QueryBuilds:
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
         """Computes builds over few small files one after the other on the driver, then runs all others as jobs."""
-        limits = self.scheduler.options.limits
-        here = {
-            number: self._here(number, each.plan, each.name, limits, self._most_bytes(each))
-            for number, each in missing.items()
-        }
+        self._rows.update(dict.fromkeys(missing))
+        wanted = {number: each for number, each in missing.items() if each.brings_rows}
+        here = {number: self._here(number, each.plan, each.name, self._limits) for number, each in wanted.items()}
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)
+        self._on_driver.update(number for number, each in missing.items() if each.on_driver and number not in here)
         self._rows.update(done)
-        others = {number: each for number, each in missing.items() if number not in done}
+        others = {number: each for number, each in wanted.items() if number not in done}
         found = self.scheduler.run_all([self._build(*each) for each in others.items()])
         self._rows.update(zip(others, found, strict=True))
 
-    def _here(
-        self, number: int, plan: Any, name: str, limits: Limits, most_bytes: int | None
-    ) -> MaterializedBuild | TooMany | None:
+    @property
+    def _limits(self) -> Limits:
+        return self.scheduler.options.limits
+
+    def _here(self, number: int, plan: Any, name: str, limits: Limits) -> MaterializedBuild | TooMany | None:
         """The rows by the driver; all builds of the query that a job has to do after all lose no more than one may."""
         seconds = min(limits.driver_scan_seconds - self._lost, self.scheduler.remaining)
         limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
         began = time.perf_counter()
         with self._timed([number]):
-            rows = driver_rows(self.scheduler.spark, plan, name, limits, most_bytes)
+            rows = driver_rows(self.scheduler.spark, plan, name, limits)
         if rows is None:
             self._lost += time.perf_counter() - began
         return rows
 
-    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
-        spark, limits, most_bytes = self.scheduler.spark, self.scheduler.options.limits, self._most_bytes(request)
-
-        def rows() -> MaterializedBuild | TooMany | None:
+    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany]:
+        def rows() -> MaterializedBuild | TooMany:
             with self._timed([number]):
-                return local_rows(spark, request.plan, request.name, limits, most_bytes)
+                return local_rows(self.scheduler.spark, request.plan, request.name, self._limits)
 
         return Build(request.name, rows)
 
@@ -177,9 +178,6 @@ class QueryBuilds:
         """The seconds of a build's jobs, which are told once."""
         numbers = {number, keys.number} if isinstance(keys, _BuildColumn) else {number}
         return sum(self._seconds.pop(each, 0.0) for each in numbers)
-
-    def _most_bytes(self, request: BuildRequest) -> int | None:
-        return None if request.fits or request.must_fit else self.scheduler.options.limits.joined_build_bytes
 
     def _collect(self, missing: Mapping[tuple[int, int], _BuildColumn]) -> None:
         by_plan: dict[int, list[_BuildColumn]] = {}
@@ -206,17 +204,17 @@ class QueryBuilds:
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
     def _keys_here(self, number: int, frame: KeyFrame) -> list[KeySummary] | None:
-        """The keys of rows that the driver has found to be too many to be joined; None if a job has to collect them.
+        """The keys of rows that are too many to be joined, without a job; None if a job has to collect them.
 
-        As keys are not joined, texts may be as many as numbers.
+        Texts that are not joined may be as many as numbers.
         """
-        if number not in self._on_driver:
-            return None
         options = self.scheduler.options
-        limits = replace(options.limits, joined_long_rows=options.limits.joined_rows)
+        if number not in self._on_driver or frame.at_least >= self._limits.joined_rows:
+            return None
+        limits = replace(self._limits, joined_long_rows=self._limits.joined_rows)
         try:
             plan = optimized_plan(frame.df)
-            rows = self._here(number, plan, frame.name, limits, None)
+            rows = self._here(number, plan, frame.name, limits)
             if not isinstance(rows, MaterializedBuild):
                 return None
             found = [rows.keys(at, plan.output().apply(at), options, frame.name) for at in range(len(frame.keys))]

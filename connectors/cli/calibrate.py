@@ -86,8 +86,9 @@ def calibrated(
 def _apart(found: dict[str, float], trials: Trials) -> dict[str, float]:
     """Rates of steps without what other rates say of the same steps."""
     decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"])
-    rows = few_rows(trials) * found["kept_row"]
-    builds = {name: found[name] - rows for name in ("build_job", "driver_build")}
+    few = few_rows(trials)
+    rows = {"build_job": few * found["kept_row"], "driver_build": few * found["driver_row"]}
+    builds = {name: found[name] - own for name, own in rows.items()}
     return {**found, **builds, "decoded_byte": decoded}
 
 
@@ -166,7 +167,7 @@ def _greatest(rows: DataFrame, count: int) -> Step:
 
 
 def _planned(spark: SparkSession, file: Path, keys: Sequence[int]) -> Step:
-    options = PruningOptions().with_limits(min_filter_ratio=0.0)
+    options = PruningOptions(always=True)
     return lambda: pruned_read(spark, str(file), keys={"a": keys}, options=options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class TimedBuild:
         """Runs the build as a job, in a thread of its own; `RuntimeError` if it fails."""
 
         def rows() -> object:
-            return self._keys(local_rows(self.spark, self.plan, _SUBJECT, self.options.limits, None))
+            return self._keys(local_rows(self.spark, self.plan, _SUBJECT, self.options.limits))
 
         (found,) = BuildScheduler.of(self.spark, self.options).run_all([Build(_SUBJECT, rows)])
         match found:
@@ -108,7 +109,7 @@ class TimedBuild:
 
     def on_driver(self) -> object:
         """Computes the build without a job; None where settings of the session refuse that."""
-        return self._keys(driver_rows(self.spark, self.plan, _SUBJECT, self.options.limits, None))
+        return self._keys(driver_rows(self.spark, self.plan, _SUBJECT, self.options.limits))
 
     def _keys(self, rows: MaterializedBuild | TooMany | None) -> object:
         if not isinstance(rows, MaterializedBuild):
@@ -123,7 +124,10 @@ def builds(spark: SparkSession, folder: Path, trials: Trials) -> Iterator[Measur
     yield "kept_row", lambda: trials.more(large.by_job, small.by_job) / (trials.kept - few)
     yield "build_job", lambda: trials.took(small.by_job)
     # 0 leaves the default.
-    yield "driver_build", lambda: trials.took(small.on_driver) if small.on_driver() is not None else 0.0
+    has_driver = small.on_driver() is not None and large.on_driver() is not None
+    on_driver = partial(trials.more, large.on_driver, small.on_driver)
+    yield "driver_row", lambda: on_driver() / (trials.kept - few) if has_driver else 0.0
+    yield "driver_build", lambda: trials.took(small.on_driver) if has_driver else 0.0
 
 
 def few_rows(trials: Trials) -> int:

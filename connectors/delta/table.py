@@ -72,6 +72,7 @@ class DeltaConnector(Connector):
     vectorised_confs = VECTORISED_CONFS
     snapshot_calls = SNAPSHOT_CALLS
     size_calls = SIZE_CALLS
+    noted_confs = ("spark.databricks.delta.lastCommitVersionInSession",)
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:
         """True for a directory that holds a log."""

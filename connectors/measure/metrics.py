@@ -30,7 +30,10 @@ _DROPPED = "LocalTableScan <empty>"
 _CACHED = "InMemoryTableScan"
 # Spark's default description of an action; a line of the user's own Python is more useful.
 _CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
-_FILES, _ROWS = "number of files read", "number of output rows"
+_FILES, _ROWS, _TIME = "number of files read", "number of output rows", "scan time"
+# The units in which Spark writes a duration, in seconds; a total stands before the least and the greatest of all tasks.
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([\d.,]+) (ms|s|m|h)\b")
 
 
 def latest(spark: SparkSession, identity: ScanIdentity, limits: Limits = LIMITS) -> tuple[Measured | None, int]:
@@ -93,10 +96,11 @@ def _scan(
         return FileScan(files or 1, rows or 0, is_vectorised, is_own)
     if not files and not rows and is_cached:
         return FileScan(0, 0, vectorised=True, is_own=is_own)
+    seconds = _duration(executions[0], counters.get(_TIME))
     if not files and rows:
         # Spark counts the files of a plan when it first lists them, and later runs of the same plan read them again.
         files = next(filter(None, (_value(each, counters[_FILES]) for each in executions[1:])), None)
-    return FileScan(files, rows or 0, is_vectorised, is_own)
+    return FileScan(files, rows or 0, is_vectorised, is_own, seconds)
 
 
 def _counters(node: Any) -> dict[str, int]:
@@ -107,12 +111,23 @@ def _counters(node: Any) -> dict[str, int]:
 
 
 def _value(execution: Any, counter: int | None) -> int | None:
-    """The value of a metric in a finished execution; None if Spark has recorded none."""
-    metrics = execution.metricValues()
-    if counter is None or metrics is None:
+    """The value of a counter in a finished execution; None if Spark has recorded none."""
+    text = _text(execution, counter)
+    return None if text is None else int("".join(filter(str.isdigit, text)) or "0")
+
+
+def _duration(execution: Any, counter: int | None) -> float | None:
+    """The seconds of a metric of time, summed over tasks; None if the node has none. Spark records no zeros."""
+    if counter is None or execution.metricValues() is None:
         return None
-    value = metrics.get(counter)
-    return int("".join(filter(str.isdigit, str(value.get()))) or "0") if value.isDefined() else None
+    found = _DURATION.search(_text(execution, counter) or "")
+    return 0.0 if found is None else float(found[1].replace(",", "")) * _UNITS[found[2]]
+
+
+def _text(execution: Any, counter: int | None) -> str | None:
+    metrics = execution.metricValues()
+    value = None if counter is None or metrics is None else metrics.get(counter)
+    return str(value.get()) if value is not None and value.isDefined() else None
 
 
 def _measured(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) -> Measured:
@@ -125,6 +140,7 @@ def _measured(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) ->
     counts = [scan.files for scan in own if scan.files is not None]
     files = sum(counts) if is_final and len(counts) == len(own) else None
     rows = sum(scan.rows for scan in own) if are_rows_known else None
+    times = [scan.seconds for scan in own if scan.seconds is not None]
     size, note = _bytes(spark, scans, stages, are_rows_known=are_rows_known) if files != 0 else (0, "")
     return Measured(
         action=_action(str(execution.description())),
@@ -134,6 +150,7 @@ def _measured(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) ->
         bytes_note=note,
         vectorised=all(scan.vectorised for scan in own),
         seconds=_seconds(execution),
+        scan_seconds=sum(times) if are_rows_known and len(times) == len(own) else None,
     )
 
 
@@ -168,6 +185,7 @@ class FileScan:
     rows: int
     vectorised: bool
     is_own: bool
+    seconds: float | None = None
 
     @property
     def is_empty(self) -> bool:

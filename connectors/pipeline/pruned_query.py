@@ -27,7 +27,7 @@ from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_
 from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
-from pruning.cost.rates import CostRates
+from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary
 from pruning.keys.union import united
@@ -45,7 +45,7 @@ from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode, why_nothing
 from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
-from pruning.results.table_explanation import KindLine, Scanned, before_build, kinds_of
+from pruning.results.table_explanation import KindLine, Scanned, TableExplanation, before_build, kinds_of
 from pruning.scan.key_filter import KeyFilter, key_filter
 from pruning.scan.skipping import prune_containers
 
@@ -109,12 +109,32 @@ class PrunedQuery:
             return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
         names = PlanNames(self.plan.graph.root).scans
         tables = tuple(
-            replace(table, planned=replace(table.planned, table=names[at]))
+            replace(
+                table,
+                planned=replace(table.planned, table=names[at]),
+                scan_seconds=self._scan_seconds(at, table.planned),
+            )
             for at, scan in self.scans.items()
             for table in scan.report().tables
         )
         builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
         return PruneReport(tables, builds=builds)
+
+    def _scan_seconds(self, at: int, planned: TableExplanation) -> tuple[float | None, float | None]:
+        """Seconds of tasks that a scan is expected to read and decode, with its filters and without them."""
+        limits = self.options.limits
+        is_remote = self.facts is not None and at in self.facts.remote
+
+        def seconds(size: int | None, files: int | None) -> float | None:
+            if size is None or (is_remote and files is None):
+                return None
+            requests = (files or 0) * limits.requests_per_file if is_remote else None
+            return limits.costs.reading(size, requests) / NANOSECONDS
+
+        return (
+            seconds(planned.bytes_kept, planned.files_kept),
+            seconds(planned.bytes_total, planned.files_total),
+        )
 
     def expected_seconds(self, rates: CostRates | None = None) -> float | None:
         """Seconds that the query is expected to take without filters, by the sizes before pruning.

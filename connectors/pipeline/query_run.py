@@ -88,17 +88,23 @@ class QueryRun:
                 return self.metadata.answer(request)
 
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
-        """The results of builds; seconds of jobs correct the rates of the session."""
+        """The results of builds; their seconds correct the rates of the session."""
         results = self.builds.run([self._build_request(each) for each in filters])
         # Scans whose rows a build has given are not read again.
         known, done = self.metadata.facts().stores, self.planner.materialized
         stores = {at: store for at, store in known.items() if at not in done}
         for each, built in zip(filters, results, strict=True):
             benefit = each.benefit
-            if benefit is not None and built.seconds and not built.on_driver:
+            if benefit is not None and built.seconds:
                 scans = (at.id for at in each.build_side.node.walk() if at.id in stores)
-                read_from = [stores[at] for at in scans] if benefit.mostly_reads else []
-                observe_build(self.plan.spark, self.planner.options, benefit.run, built.seconds, read_from)
+                observe_build(
+                    self.plan.spark,
+                    self.planner.options,
+                    benefit.run,
+                    built.seconds,
+                    on_driver=built.on_driver,
+                    read_from=[stores[at] for at in scans] if benefit.mostly_reads else [],
+                )
         return results
 
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:
@@ -113,15 +119,16 @@ class QueryRun:
 
     def _build_request(self, runtime_filter: RuntimeFilter) -> BuildRequest:
         build_side = runtime_filter.build_side
-        fits, must_fit = runtime_filter.fits, runtime_filter.must_fit
+        wanted = runtime_filter.brings_rows, runtime_filter.must_fit, runtime_filter.on_driver
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         if build_side.key.column is not None:
             at = build_side.node.output.index(build_side.key.column)
-            return BuildRequest(plan, self.plan.column(build_side.node, at), name, at, fits=fits, must_fit=must_fit)
+            key = self.plan.column(build_side.node, at)
+            return BuildRequest(plan, key, name, at, *wanted)
         expression = self.plan.node(build_side.join).condition().get()
         for place in build_side.condition.path:
             expression = expression.children().apply(place)
-        return BuildRequest(plan, expression, name, fits=fits, must_fit=must_fit)
+        return BuildRequest(plan, expression, name, None, *wanted)
 
 
 def query_facts(metadata: PlanMetadata) -> QueryFacts:

@@ -75,7 +75,7 @@ class QueryScans:
         for columns, summaries in by_columns.items():
             places = tuple(plan_column(found.table, request.relation, each) for each in columns)
             keys += [KeyInput(places, summary) for summary in summaries]
-            worth += [worth_of(request.worth, columns)] * len(summaries)
+            worth += [request.worth.get(columns)] * len(summaries)
         first_rows = [
             Collected(KeyInput((plan_column(found.table, request.relation, column),), None), filter_, None, None)
             for column, filter_ in request.first_rows
@@ -89,14 +89,3 @@ class QueryScans:
     def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
-
-
-def worth_of(by_column: Mapping[int, RowWorth], columns: Sequence[int]) -> RowWorth | None:
-    """The worth of a test by a column, or by several: where a row that any of them drops is spared; None if not known.
-
-    Several columns together let at least as few rows pass as each of them.
-    """
-    found = [by_column[each] for each in columns if each in by_column]
-    if len(found) < len(columns) or not found:
-        return None
-    return found[0] if len(found) == 1 else RowWorth(0.0, min(each.spared for each in found))

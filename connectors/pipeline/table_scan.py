@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, resolve
+from connectors.cost_rates import rates_of
 from connectors.keys.inputs import Collected, KeyInput, collect_all, row_keys
 from connectors.pipeline.records import PrunedScan
 from connectors.registry import open_table
@@ -44,6 +45,8 @@ class ReadRequest:
 
 def run(spark: SparkSession, request: ReadRequest) -> tuple[DataFrame, PrunedScan]:
     """The pruned DataFrame and its record."""
+    rates = rates_of(spark, request.options)
+    request = replace(request, options=request.options.with_limits(costs=rates))
     table = open_table(
         spark,
         request.source,

@@ -14,10 +14,11 @@ from types import MappingProxyType
 from pruning.cost.rates import CostRates
 
 # Kinds of work, and the rates that the factor of each corrects.
-BUILDS, LOCAL_READS, REMOTE_READS = "builds", "local reads", "remote reads"
+BUILDS, DRIVER_BUILDS, LOCAL_READS, REMOTE_READS = "builds", "builds on the driver", "local reads", "remote reads"
 _CORRECTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         BUILDS: ("build_job", "kept_row"),
+        DRIVER_BUILDS: ("driver_build", "driver_row"),
         LOCAL_READS: ("byte", "decoded_byte"),
         REMOTE_READS: ("remote_byte", "remote_request"),
     }

@@ -29,7 +29,7 @@ class CostRates:
     - `query`: planning, and the start of jobs, of a query that reads next to nothing
     - `build_job`: a Spark job of a build without its rows; `driver_build`: a build on the driver without a job
     - `planned_scan`: the planning of a scan by further keys, with its footers
-    - `kept_row`: a row of a build's job, brought to the driver and summarised
+    - `kept_row`: a row of a build's job, brought to the driver and summarised; `driver_row`: one that the driver read
 
     >>> CostRates.parse("byte=2, build_job=1e7").build_job
     10000000.0
@@ -53,6 +53,7 @@ class CostRates:
     driver_build: float = 20e6
     planned_scan: float = 10e6
     kept_row: float = 600.0
+    driver_row: float = 150.0
 
     @staticmethod
     def parse(text: str) -> CostRates:
@@ -71,10 +72,26 @@ class CostRates:
     def __str__(self) -> str:
         return ",".join(f"{each.name}={getattr(self, each.name):.4g}" for each in fields(self))
 
+    def reading(self, size: float, requests: float | None) -> float:
+        """Nanoseconds of a core for reading and decoding bytes; `requests` to a store, None on this machine."""
+        if requests is None:
+            return size * (self.byte + self.decoded_byte)
+        return size * (self.remote_byte + self.decoded_byte) + requests * self.remote_request
+
     def least_bytes(self, cores: int) -> int:
-        """Bytes of a scan that are read and decoded in the time of the cheapest build: no filter of fewer pays."""
-        spent = self.byte + self.decoded_byte
+        """Bytes of a scan for which no build pays, if each byte is a row that is shuffled, sorted and joined."""
+        spent = self.byte + self.decoded_byte + self.shuffled_row
         return int(self.driver_build * cores / spent) if spent else 0
+
+    def planned_bytes(self, cores: int) -> int:
+        """Bytes of a scan that are read and decoded in the time of planning it by keys."""
+        spent = self.byte + self.decoded_byte
+        return int(self.planned_scan * cores / spent) if spent else 0
+
+    @property
+    def shuffled_row(self) -> float:
+        """Nanoseconds of a core for a row of a join that shuffles and sorts both of its sides."""
+        return self.exchanged_row + self.sorted_row + self.joined_row
 
 
 def _entry(text: str) -> tuple[str, float]:

@@ -23,9 +23,6 @@ from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.scan.key_filter import RowWorth
 
-# The part of a job's row that one costs which the driver reads by itself.
-_DRIVER_ROW = 0.25
-
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
@@ -149,8 +146,8 @@ class Benefits:
 
     def key(self, node: Node) -> float:
         """Seconds for one key of a build's rows; those that the driver reads by itself come from no other process."""
-        share = _DRIVER_ROW if self.is_on_driver(node) else 1.0
-        return self.cardinalities.rows(node) * self.rates.kept_row * share / NANOSECONDS
+        row = self.rates.driver_row if self.is_on_driver(node) else self.rates.kept_row
+        return self.cardinalities.rows(node) * row / NANOSECONDS
 
     def scans(self, node: Node) -> float:
         """Seconds of the scans of a build."""
@@ -162,6 +159,12 @@ class Benefits:
     def fits(self, node: Node) -> bool:
         """True where the rows of a build are expected to be few enough to be joined as a local relation."""
         return self.sizes.statistics.are_few(node, self.cardinalities.rows(node))
+
+    def may_fit(self, node: Node) -> bool:
+        """True where the rows of a build may be few enough to be joined, so that the driver should ask for them."""
+        kept = self.cardinalities.kept_share(node)
+        least = self.cardinalities.rows(node) * (kept.low / kept.expected if kept.expected else 1.0)
+        return self.sizes.statistics.are_few(node, least)
 
     def _surely_fits(self, node: Node) -> bool:
         """True where not even all rows of the table below a build are too many to be joined as a local relation."""
@@ -299,7 +302,9 @@ class Benefits:
         reading = before.rows * _ratio(after.bytes, before.bytes)
         by_skipping = rows * (before.rows - reading) * way
         by_test = rows * ((before.rows - after.rows) * way - reading * test)
-        return self.cost.seconds(read * self.cost.per_byte(relation) + max(by_skipping, by_test))
+        return self.cost.seconds(read * self.cost.per_byte(relation), relation) + self.cost.seconds(
+            max(by_skipping, by_test)
+        )
 
 
 def _filtered(node: Node) -> Node:

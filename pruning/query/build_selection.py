@@ -1,4 +1,4 @@
-"""`BuildSelection`: the build sides that may be run for each scan, before any runs: sound, repeatable, selective ones.
+"""`BuildSelection`: the build sides that may be run for each scan: sound and repeatable ones that may leave out keys.
 
 Soundness is decided here, worth in `filter_choice.py`.
 """
@@ -41,6 +41,7 @@ _REPEATABLE = frozenset(
 )
 # Cached rows may be lost, and then made again from tables that have changed.
 _CACHED = "InMemoryRelation"
+_NEEDS_ROWS = "they count only if the query joins the rows of the build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class BuildSelection:
     """The rules of build selection over the sizes of one moment; each plan is examined once.
 
     Rules that depend on `sizes.statistics` may raise `Unanswered`, and are called by `with_answers()`; `why_unsound`,
-    `why_no_filter`, `is_bounded`, `needs_rows` and `bytes_read` depend on sizes alone.
+    `why_no_filter`, `leaves_out`, `is_bounded`, `needs_rows` and `bytes_read` depend on sizes alone.
     """
 
     sizes: Sizes
@@ -100,7 +101,7 @@ class BuildSelection:
         scanned = self.sizes.scanned.get(probe.relation.id, 0)
         if found is not None or self.options.always:
             return found
-        if scanned < self.options.limits.costs.least_bytes(self.sizes.cores):
+        if scanned < self.options.limits.costs.planned_bytes(self.sizes.cores):
             return Reason(ReasonCode.NOT_WORTH, probe.name, f"the scan reads {size(scanned)}")
         return None
 
@@ -139,8 +140,15 @@ class BuildSelection:
         """True where a later run of a build side may give other rows than this one."""
         return self._traits_of(build_side.node).is_cached
 
-    def is_bounded(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """True where statistics of files may bound the keys of a build side, and the probed scan is worth reading them.
+    def leaves_out(self, build_side: BuildSide) -> bool:
+        """True where a build side may give fewer keys than its tables hold.
+
+        A bound or a scalar narrows the probe column even if the build side keeps all rows of its tables.
+        """
+        return build_side.condition.is_narrowing or self._traits_of(build_side.node).leaves_out
+
+    def is_bounded(self, build_side: BuildSide) -> bool:
+        """True where statistics of files may bound the keys of a build side.
 
         A null-safe equality may meet NULLs of an outer join, which no file holds, and bounds do not count the rows of a
         scalar subquery.
@@ -149,19 +157,16 @@ class BuildSelection:
         if unbounded or not self._traits_of(build_side.node).leaves_out:
             return False
         origins = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
-        scanned = self.sizes.scanned
-        described = sum(scanned.get(at, 0) for at in origins)
-        is_worth_it = scanned.get(probe.relation.id, 0) >= described // self.options.limits.metadata_share
-        return bool(origins) and origins <= set(self.sizes.files) and is_worth_it
+        return bool(origins) and origins <= set(self.sizes.files)
 
     def _why_not_run(self, build_side: BuildSide, probe: ProbeColumn) -> Reason | None:
         subject, traits = str(build_side.key), self._traits_of(build_side.node)
         unrepeatable = traits.unrepeatable or self._unrepeatable_in_key(build_side)
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
-        # A bound or a scalar narrows the probe column even if the build side keeps all rows of its tables.
-        is_selective = build_side.condition.is_narrowing or traits.leaves_out
-        if not is_selective and not self.sizes.statistics.has_few_keys(build_side, probe):
+        if self.needs_rows(build_side) and not (self.options.always or self.benefits.may_fit(build_side.node)):
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{_NEEDS_ROWS}, which are expected to be too many")
+        if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         return None
 

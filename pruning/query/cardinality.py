@@ -82,8 +82,7 @@ class Cardinalities:
 
     def table_rows(self, relation: Relation) -> float:
         """The rows of a scan's table, by its bytes where they are not counted."""
-        counted = self.sizes.statistics.rows(relation)
-        return float(counted or self.sizes.scanned.get(relation.id, 0) / _ROW_BYTES)
+        return float(self.sizes.statistics.rows(relation) or self.sizes.scanned.get(relation.id, 0) / _ROW_BYTES)
 
     def values(self, relation: Relation, column: int) -> float:
         """The different values of a column in its table; each row has its own where bounds say nothing."""
@@ -120,10 +119,17 @@ class Cardinalities:
         if keys is None:
             share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
             return around(share, self.limits.guess_error)
-        shares = self._shares_among(keys, values, probe.relation)
+        shares = self._shares_among(keys, values, probe)
         kept = self.kept_share(build_side.node)
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
         return Estimate.around(shares.low * least, shares.expected, min(1.0, shares.high * most))
+
+    def most_partners(self, build_side: BuildSide, probe: ProbeColumn) -> float:
+        """The share of the values of a scan's column that are keys of a build side, if each of its rows has another."""
+        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+        origins = self.origins(build_side.node, build_side.key)
+        known = [sum(self.values(each.relation, each.column) for each in origins)] if origins else []
+        return min(1.0, min([self.rows(build_side.node), *known]) / values) if values else 1.0
 
     def most_passing(self, build_side: BuildSide, probe: ProbeColumn) -> float:
         """The share of a scan's rows with a key, at the largest that both kinds of a small table make likely.
@@ -134,26 +140,31 @@ class Cardinalities:
         """
         keys = self._keys(build_side.node, build_side.key) if build_side.condition.bound is None else None
         share = self.partner_share(build_side, probe)
-        is_dimension = keys is not None and keys.is_unique and keys.left < keys.all
+        is_dimension = keys is not None and keys.is_unique and (keys.left < keys.all or self._is_sparse(probe))
         return max(share.expected, keys.share) if keys is not None and is_dimension else share.expected
 
-    def _share_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> float:
+    def _share_among(self, keys: _Keys, values: float | None, probe: ProbeColumn | KeyOrigin | None) -> float:
         return self._shares_among(keys, values, probe).expected
 
-    def _shares_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> Estimate:
+    def _shares_among(self, keys: _Keys, values: float | None, probe: ProbeColumn | KeyOrigin | None) -> Estimate:
         """The share of the values of a probe column that are keys.
 
         Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys. The
         keys that are left may lie anywhere among all (as months do among days) or all among the values (as a year
-        does), so the share is between both, and expected at their geometric mean.
+        does), so the share is between both, and expected at their geometric mean. Nothing tells how often values of a
+        sparse column repeat, such as random numbers.
         """
         if not values:
             return Estimate.exact(keys.share)
         among = min(1.0, keys.left / values)
-        if keys.is_unique and (probe is None or not self._is_unique(values, self.table_rows(probe))):
+        is_foreign = probe is None or not self._is_unique(values, self.table_rows(probe.relation))
+        if keys.is_unique and (is_foreign or (probe is not None and self._is_sparse(probe))):
             least, most = sorted((keys.share, among))
             return Estimate.around(least, sqrt(least * most), most)
         return around(among, self.limits.values_error)
+
+    def _is_sparse(self, probe: ProbeColumn | KeyOrigin) -> bool:
+        return self.sizes.statistics.is_sparse(probe.relation, probe.column)
 
     def _is_unique(self, values: float, rows: float) -> bool:
         return values >= rows * self.limits.unique_share
@@ -364,7 +375,7 @@ class Cardinalities:
             if keys is not None:
                 (origin,) = origins if len(origins) == 1 else (None,)
                 values = None if origin is None else self.values(origin.relation, origin.column)
-                shares.append(self._share_among(keys, values, None if origin is None else origin.relation))
+                shares.append(self._share_among(keys, values, origin))
         return min(shares)
 
     def _is_applied(self, side: Node, key: Expression) -> bool:
@@ -376,11 +387,14 @@ class Cardinalities:
 def distinct(rows: float, values: float) -> float:
     """The different values among `rows` rows that each have one of `values` values by chance.
 
-    >>> round(distinct(100, 100)), round(distinct(10, 1e9))
-    (63, 10)
+    All of them where less than half a value is expected to be missing, so that a whole table has all of its values.
+
+    >>> round(distinct(100, 100)), round(distinct(10, 1e9)), distinct(4000, 160)
+    (63, 10, 160)
     """
     if not values or not rows:
         return 0.0
     if rows / values < 1e-6:
         return rows
-    return min(rows, values * (1 - exp(-rows / values)))
+    missing = values * exp(-rows / values)
+    return min(rows, values if missing < 0.5 else values - missing)

@@ -1,8 +1,8 @@
 """`choose()`: the filters that are worth their builds, chosen together, by the seconds that they save and cost.
 
 A build is paid once, however many scans its keys filter. The build with the greatest gain is taken first; what its keys
-leave of each scan is what further filters can still save. A filter is used where its gain is positive, and where it
-costs no more than `risked_seconds`, or `risked_share` of the query, if its keys save least.
+leave of each scan is what further filters can still save. A filter is used where its gain is positive, and where it and
+all others may lose no more than `risked_seconds`, or `risked_share` of the query, if their keys save least.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import hypot
 
 from pruning.cost.estimate import ZERO, Estimate
-from pruning.query.benefit import Benefit, Effect, Remaining
+from pruning.query.benefit import Benefit, Benefits, Effect, Remaining
 from pruning.query.build_selection import BuildSelection
 from pruning.query.requests import Steps, with_answers
 from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import Reason, ReasonCode
 
-
-@dataclass(frozen=True, slots=True)
-class _Build:
-    """One run of a build side, and the filters that its keys would be."""
-
-    filters: tuple[RuntimeFilter, ...]
+# The filters that the keys of one run of a build side would be.
+_Build = tuple[RuntimeFilter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,21 @@ class _Offer:
     build: _Build
     benefit: Benefit
     effects: tuple[Effect | None, ...]
-    fits: bool
+    brings_rows: bool
     must_fit: bool
+    on_driver: bool
 
     def filters(self, *, used: bool) -> Iterator[RuntimeFilter]:
         """The filters that are worth planning their scans, or the others."""
-        for each, effect in zip(self.build.filters, self.effects, strict=True):
+        for each, effect in zip(self.build, self.effects, strict=True):
             if (effect is not None) is used:
-                yield replace(each, benefit=self.benefit, fits=self.fits, must_fit=self.must_fit)
+                yield replace(
+                    each,
+                    benefit=self.benefit,
+                    brings_rows=self.brings_rows,
+                    must_fit=self.must_fit,
+                    on_driver=self.on_driver,
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,20 @@ class FilterChoice:
 
 @dataclass(slots=True)
 class _Choice:
-    """The state of the choice: what the filters chosen so far leave of each scan, by `Relation.id`."""
+    """The state of the choice: what the filters chosen so far leave of each scan, by `Relation.id`.
+
+    `risked`: seconds that all builds together may lose; `at_risk`: those that the chosen ones may lose, which add up
+    like errors that do not depend on each other.
+    """
 
     selection: BuildSelection
     risked: float
+    at_risk: float = 0.0
     left: dict[int, Remaining] = field(default_factory=dict)
 
     def offer(self, build: _Build) -> _Offer:
         """The benefit of a build beside the filters that are chosen; each key has to be worth its summary."""
-        benefits, node = self.selection.benefits, build.filters[0].build_side.node
+        benefits, node = self.selection.benefits, build[0].build_side.node
         left, saved, little = dict(self.left), ZERO, ZERO
         effects, planned, keys = dict[int, Effect](), set[tuple[int, int]](), 0
         for filters in self._by_key(build):
@@ -84,15 +93,15 @@ class _Choice:
         saved, keys = saved if effects else little, max(1, keys)
         paid, run = benefits.paid(node, keys), benefits.run(node, keys)
         # Without the rows of the build in its place, the query would run the build's plan once more.
-        fits = benefits.fits(node)
-        must_fit = fits and saved.expected <= paid.expected + benefits.cost.tree(node)
-        used = tuple(map(effects.get, range(len(build.filters))))
-        return _Offer(build, Benefit(paid, saved, run, benefits.scans(node)), used, fits, must_fit)
+        must_fit = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
+        used = tuple(map(effects.get, range(len(build))))
+        benefit = Benefit(paid, saved, run, benefits.scans(node))
+        return _Offer(build, benefit, used, benefits.may_fit(node), must_fit, benefits.is_on_driver(node))
 
     def _by_key(self, build: _Build) -> list[dict[int, RuntimeFilter]]:
         """The filters of each key of a build by their place among all, those of the key that alone saves most first."""
         found: dict[tuple[int, str], dict[int, RuntimeFilter]] = {}
-        for at, each in enumerate(build.filters):
+        for at, each in enumerate(build):
             found.setdefault(each.build_side.id, {})[at] = each
         return sorted(found.values(), key=self._saved_alone, reverse=True) if len(found) > 1 else [*found.values()]
 
@@ -133,12 +142,13 @@ class _Choice:
             elif best.benefit.gain <= 0:
                 waiting.append(best)
                 break
-            elif best.benefit.risk > self.risked:
+            elif best.benefit.risk > 0 and hypot(best.benefit.risk, self.at_risk) > self.risked:
                 risky.append(best)
             else:
+                self.at_risk = hypot(max(0.0, best.benefit.risk), self.at_risk)
                 chosen += best.filters(used=True)
                 taken.append(best)
-                for each, effect in zip(best.build.filters, best.effects, strict=True):
+                for each, effect in zip(best.build, best.effects, strict=True):
                     if effect is not None:
                         self.left[each.probe.relation.id] = effect.left
         refused = [each for offer in (*waiting, *risky) for used in (True, False) for each in offer.filters(used=used)]
@@ -151,24 +161,27 @@ def _column(runtime_filter: RuntimeFilter) -> tuple[int, int]:
 
 
 def _order(offer: _Offer) -> tuple[float, tuple[int, str]]:
-    return offer.benefit.gain, offer.build.filters[0].build_side.id
+    return offer.benefit.gain, offer.build[0].build_side.id
 
 
 def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> FilterChoice:
     """The choice among sound filters; all of them with the option `always`, without a look at their benefit."""
     wanted = tuple(candidates)
     if selection.options.always:
-        return FilterChoice(wanted, ())
+        return FilterChoice(tuple(_unweighed(each, selection.benefits) for each in wanted), ())
     if not wanted:
         return FilterChoice((), ())
-    return _Choice(selection, selection.benefits.risked(selection.root)).made(
-        [_Build(tuple(each)) for each in _by_build(wanted)]
-    )
+    return _Choice(selection, selection.benefits.risked(selection.root)).made(_by_build(wanted))
+
+
+def _unweighed(runtime_filter: RuntimeFilter, benefits: Benefits) -> RuntimeFilter:
+    node = runtime_filter.build_side.node
+    return replace(runtime_filter, brings_rows=benefits.may_fit(node), on_driver=benefits.is_on_driver(node))
 
 
 def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Steps[None]:
     """Asks for what a choice among filters looks up, build by build: `choose()` would start again after each answer."""
-    builds = [_Build(tuple(each)) for each in _by_build(tuple(candidates))]
+    builds = _by_build(candidates)
     if selection.options.always or not builds:
         return
     choice = _Choice(selection, 0.0)
@@ -177,11 +190,11 @@ def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelect
     yield from with_answers(partial(selection.benefits.risked, selection.root))
 
 
-def _by_build(filters: Sequence[RuntimeFilter]) -> Iterable[list[RuntimeFilter]]:
+def _by_build(filters: Iterable[RuntimeFilter]) -> list[_Build]:
     found: dict[int, list[RuntimeFilter]] = {}
     for each in filters:
         found.setdefault(each.build_side.node.id, []).append(each)
-    return found.values()
+    return [tuple(each) for each in found.values()]
 
 
 def not_worth(runtime_filter: RuntimeFilter) -> Reason:

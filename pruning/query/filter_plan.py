@@ -5,7 +5,7 @@ JoinGraph, sizes --ready_filters--> filters of one level --build, prune--> small
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -165,9 +165,22 @@ def _chosen(
 def _choice(
     candidates: Sequence[_Candidate], selection: BuildSelection, done: Collection[FilterId]
 ) -> Steps[tuple[FilterChoice, tuple[RuntimeFilter, ...]]]:
-    """The choice among filters that are not `done`, and those that would end an exchange reuse for too little."""
+    """The choice among filters that are not `done`, and those that would end an exchange reuse for too little.
+
+    Build sides that keep all rows of their tables come last: filters by others may leave less of every scan.
+    """
     wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
-    ending: list[RuntimeFilter] = []
+    first = {id_: each for id_, each in wanted.items() if selection.leaves_out(each.build_side)}
+    choice, ending = yield from _choice_among(first, selection, done)
+    if choice.chosen or len(first) == len(wanted):
+        return choice, ending
+    return (yield from _choice_among(wanted, selection, done))
+
+
+def _choice_among(
+    candidates: Mapping[FilterId, RuntimeFilter], selection: BuildSelection, done: Collection[FilterId]
+) -> Steps[tuple[FilterChoice, tuple[RuntimeFilter, ...]]]:
+    wanted, ending = dict(candidates), list[RuntimeFilter]()
     yield from look_up_benefits(wanted.values(), selection)
     while True:
         choice = yield from with_answers(lambda: choose(wanted.values(), selection))
@@ -205,7 +218,7 @@ def _bounded(
             continue
         if selection.why_no_filter(probe) is not None:
             continue
-        if selection.is_bounded(build_side, probe) and selection.may_skip(probe):
+        if selection.is_bounded(build_side) and selection.may_skip(probe):
             instead = unrepeatable or Reason(ReasonCode.NOT_WORTH, str(build_side.key))
             yield RuntimeFilter(build_side, probe, instead)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import prod
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
-from pruning.options import PruningOptions
 from pruning.query.expressions import probed_column
 from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
 from pruning.query.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, ProbeColumn, stop, trace
@@ -201,15 +200,14 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
     return KeyTuple(tuple(pairs), tuple(pairs.values()), ", ".join(names)) if len(pairs) >= _SEVERAL else None
 
 
-def tuple_filter_pays(keys: KeySummary, options: PruningOptions) -> bool:
-    """True if the key rows are so few among all combinations of their values that a row filter by them pays."""
+def combined_share(keys: KeySummary) -> float:
+    """The share of all combinations of the values of several columns that are keys; 1 if they are not counted.
+
+    As many of the rows that pass each column alone are expected to pass all of them together.
+    """
     counts = [each.ranges.point_count() for each in keys.domains]
     every = prod(each for each in counts if each is not None)
-    return (
-        keys.distinct is not None
-        and None not in counts
-        and keys.distinct <= (1 - options.limits.min_filter_ratio) * every
-    )
+    return min(1.0, keys.distinct / every) if keys.distinct is not None and None not in counts and every else 1.0
 
 
 def _is_plain(edge: Edge, build_side: BuildSide) -> bool:

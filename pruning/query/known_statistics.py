@@ -13,7 +13,7 @@ from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.exchange_reuse import ExchangeReuse, SharedExchange
 from pruning.query.exchanges import may_be_broadcast, unprunable_fraction
 from pruning.query.join_condition import BuildSide
-from pruning.query.key_origins import domain_from_statistics, origins_of
+from pruning.query.key_origins import domain_from_statistics
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Join, Node, Relation
 from pruning.query.plan_statistics import QueryFacts
@@ -49,7 +49,6 @@ class KnownStatistics:
     options: PruningOptions
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
-    _few: dict[Hashable, bool] = field(default_factory=dict)
     _domains: dict[tuple[int, int], float | None] = field(default_factory=dict)
     _bytes: dict[int, int] = field(default_factory=dict)
     _reuse: ExchangeReuse | None = None
@@ -59,32 +58,6 @@ class KnownStatistics:
         """The reasons why some metadata could not be read so far."""
         failed = (each for each in self._answers.values() if isinstance(each, Reason))
         return tuple(dict.fromkeys(each for each in failed if each.code is ReasonCode.STATISTICS_FAILED))
-
-    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """True where an unfiltered build side has few rows by metadata, compared with the values of a probe column.
-
-        This estimates the filter ratio `1 - keys / values` before the build has run.
-        """
-        pair = (build_side.id, probe.relation.id, probe.column)
-        if pair not in self._few:
-            self._few[pair] = self._has_few_keys(build_side, probe)
-        return self._few[pair]
-
-    def _has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        if not _has_density(probe):
-            return False
-        origins = origins_of(build_side.node, build_side.key)
-        counts = [self._row_count(each.relation) for each in origins]
-        files = self._files(probe.relation, probe.column) if origins and None not in counts else None
-        if not isinstance(files, ScanContainers) or files.type is None or not files.type.has_density:
-            return False
-        rows = files.containers.rows
-        ranges = domain_from_statistics(files.containers, files.name, rows != 0, files.type).ranges
-        values = None if ranges.is_all else ranges.point_count()
-        if values is None or (rows == UNKNOWN).any():
-            return False
-        most = (1 - self.options.limits.min_filter_ratio) * min(values, int(rows.sum()))
-        return sum(each or 0 for each in counts) <= most
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
         """The share, 0 to 1, of a probe column's bytes in containers that any key keeps; 1 without bounds.
@@ -158,15 +131,26 @@ class KnownStatistics:
         return self._domains[at]
 
     def _domain_size(self, relation: Relation, column: int) -> float | None:
+        count, rows = self._numbers_between(relation, column), self._row_count(relation)
+        return count if count is None or rows is None else float(min(count, rows))
+
+    def is_sparse(self, relation: Relation, column: int) -> bool:
+        """True where a column has more numbers between its bounds than rows, which tells nothing of repeated values.
+
+        Every number of a dense key may be there, so it has no more numbers than rows, or few more.
+        """
+        count, rows = self._numbers_between(relation, column), self.rows(relation)
+        return count is not None and rows > 0 and rows < count * self.options.limits.unique_share
+
+    def _numbers_between(self, relation: Relation, column: int) -> float | None:
+        """The numbers between the bounds of a column's files; None if not known."""
         files = self._typed_files(relation, column)
         if files is None or files.type is None:
             return None
-        rows = files.containers.rows
-        values = domain_from_statistics(files.containers, files.name, rows != 0, files.type).ranges
+        has_rows = files.containers.rows != 0
+        values = domain_from_statistics(files.containers, files.name, has_rows, files.type).ranges
         count = None if values.is_all else values.point_count()
-        if count is None or (rows == UNKNOWN).any():
-            return None if count is None else float(count)
-        return float(min(count, int(rows.sum())))
+        return None if count is None else float(count)
 
     def rows_together(self, relation: Relation, column: int) -> float:
         """The rows with one value of a column that stand together, as those of an order do; 1 if not known.
@@ -223,7 +207,8 @@ class KnownStatistics:
             return False
         limits, shape = self.options.limits, self._ask(DescribeRows(node), node.id)
         most = limits.joined_long_rows if shape.has_long_values else limits.joined_rows
-        return rows <= most and rows * self._row_bytes(node) <= self.facts.broadcast_limit
+        # With a negative limit nothing is broadcast, and rows are joined otherwise.
+        return rows <= most and not 0 <= self.facts.broadcast_limit < rows * self._row_bytes(node)
 
     def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[SharedExchange]:
         """The exchanges that the engine would run for one place alone after a filter of the probe column."""

@@ -56,11 +56,10 @@ class PlanCost:
     def per_byte(self, relation: Relation) -> float:
         """Nanoseconds of a core for reading and decoding one byte of a scan."""
         if relation.id not in self.sizes.remote:
-            return self.rates.byte + self.rates.decoded_byte
+            return self.rates.reading(1.0, None)
         read = self.needed_bytes(relation)
         requests = self.files(relation) * self.cardinalities.limits.requests_per_file
-        waiting = requests * self.rates.remote_request / read if read else 0.0
-        return self.rates.remote_byte + waiting + self.rates.decoded_byte
+        return self.rates.reading(read, requests) / read if read else self.rates.reading(1.0, 0.0)
 
     def files(self, relation: Relation) -> float:
         """Files that a scan opens: as large a share of its table's as of the rows; 0 if not known."""
@@ -187,9 +186,9 @@ class PlanCost:
     def _width(self, node: Node) -> float:
         return self.sizes.statistics.row_width(node)
 
-    def seconds(self, nanoseconds: float) -> float:
-        """Seconds that pass while all cores spend so many nanoseconds."""
-        return nanoseconds / self._units()
+    def seconds(self, nanoseconds: float, relation: Relation | None = None) -> float:
+        """Seconds that pass while all cores spend so many nanoseconds, or those that the scan of a relation uses."""
+        return nanoseconds / self._units(relation)
 
     def _units(self, relation: Relation | None = None) -> float:
         """Core nanoseconds in a second: a small scan is one task, so it uses one core."""

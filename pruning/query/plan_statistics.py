@@ -34,9 +34,6 @@ class PlanStatistics(Protocol):
     def problems(self) -> tuple[Reason, ...]:
         """The reasons why some metadata could not be read so far."""
 
-    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """True where an unfiltered build side has few rows by metadata, compared with the values of a probe column."""
-
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
         """The share, 0 to 1, of a probe column's bytes in containers that any key keeps."""
 
@@ -54,6 +51,9 @@ class PlanStatistics(Protocol):
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The most different values of a column by its bounds and rows; None if not known."""
+
+    def is_sparse(self, relation: Relation, column: int) -> bool:
+        """True where a column has more numbers between its bounds than rows, which tells nothing of repeated values."""
 
     def rows_together(self, relation: Relation, column: int) -> float:
         """The rows with one value of a column that stand together, as those of an order do; 1 if not known."""
@@ -88,10 +88,6 @@ class UnknownStatistics:
         """Always empty."""
         return ()
 
-    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
-        """Always False."""
-        return False
-
     def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - a protocol's
         """Always 0, so that each container may be skipped."""
         return 0.0
@@ -115,6 +111,10 @@ class UnknownStatistics:
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
         """Always None."""
         return None
+
+    def is_sparse(self, relation: Relation, column: int) -> bool:  # noqa: ARG002 - a protocol's
+        """Always False."""
+        return False
 
     def rows_together(self, relation: Relation, column: int) -> float:  # noqa: ARG002 - a protocol's
         """Always 1."""

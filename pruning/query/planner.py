@@ -30,7 +30,7 @@ from pruning.query.first_rows import (
     worth_filtering,
 )
 from pruning.query.join_condition import BuildSide, may_raise_elsewhere
-from pruning.query.join_graph import JoinGraph, key_tuple, tuple_filter_pays
+from pruning.query.join_graph import JoinGraph, combined_share, key_tuple
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
@@ -50,7 +50,7 @@ from pruning.query.runtime_filter import FilterId, RuntimeFilter, one_by_build
 from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, RowWorth, key_filter
-from pruning.scan.skipping import skips_a_file
+from pruning.scan.skipping import skipped_share
 from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
@@ -221,7 +221,7 @@ class QueryPlanner:
         return (yield from self._from_build(runtime_filter, next(answers)))
 
     def _bounded(self, runtime_filter: RuntimeFilter) -> Steps[KeySummary | Reason]:
-        """Keys by the statistics of the files of a build side; a `Reason` if they skip no file of the probed scan."""
+        """Keys by the statistics of the files of a build side; a `Reason` if they skip too little of the scan."""
         build_side, probe = runtime_filter.build_side, runtime_filter.probe
         if build_side.id not in self._bounds:
             kept = {at: scan.plan.files.kept for at, scan in self.scans.items()}
@@ -232,8 +232,14 @@ class QueryPlanner:
         files = yield from ask(DescribeFiles(probe.relation, probe.column))
         if isinstance(files, Reason):
             return files
-        skips = skips_a_file(key_filter([files], keys, self.options.limits), files.containers)
-        return keys if skips else Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
+        skipped = skipped_share(key_filter([files], keys, self.options.limits), files.containers)
+        if not skipped:
+            return Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
+        benefits = self.selection().benefits
+        saved = skipped * (yield from with_answers(partial(benefits.cost.scan, probe.relation)))
+        if self.options.always or saved > benefits.planning:
+            return keys
+        return Reason(ReasonCode.NOT_WORTH, probe.name, f"file statistics of the build side save {saved:.2g} s")
 
     def _from_build(self, runtime_filter: RuntimeFilter, built: BuildAnswer) -> Steps[KeySummary | Reason]:
         build_side, keys = runtime_filter.build_side, built.keys
@@ -243,7 +249,7 @@ class QueryPlanner:
             self.on_driver.add(build_side.id)
         self.seconds[build_side.id] = self.seconds.get(build_side.id, 0.0) + built.seconds
         if isinstance(keys, Reason):
-            if keys.code not in _NOT_DONE or not self.selection().is_bounded(build_side, runtime_filter.probe):
+            if keys.code not in _NOT_DONE or not self.selection().is_bounded(build_side):
                 return keys
             self.reasons[keys] = None
             return (yield from self._bounded(runtime_filter))
@@ -296,7 +302,7 @@ class QueryPlanner:
         known = self.tuples.setdefault(relation.id, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
-        elif keys not in known and tuple_filter_pays(keys, self.options):
+        elif keys not in known and combined_share(keys) < 1.0:
             known.append(keys)
 
     # Scans.
@@ -319,14 +325,18 @@ class QueryPlanner:
             self.reasons.update(dict.fromkeys(scan.reasons))
         return scan
 
-    def _row_worth(self, relation: Relation, selection: BuildSelection) -> dict[int, RowWorth]:
-        """The worth of testing the rows of a scan, by column: that of the filter whose dropped rows spare most."""
+    def _row_worth(self, relation: Relation, selection: BuildSelection) -> dict[tuple[int, ...], RowWorth]:
+        """The worth of testing the rows of a scan, by columns: that of the filter whose dropped rows spare most."""
         if self.options.always:
             return {}
-        worth: dict[int, list[RowWorth]] = {}
+        worth: dict[tuple[int, ...], RowWorth] = {}
         for at, unions in self._tested.get(relation.id, {}).items():
-            worth[at] = [_worth_of(union, selection.benefits) for union in unions]
-        return {at: max(each, key=lambda one: (1.0 - one.passing) * one.spared) for at, each in worth.items()}
+            each = [_worth_of(union, selection.benefits) for union in unions]
+            worth[at,] = max(each, key=lambda one: (1.0 - one.passing) * one.spared)
+        for columns, keys in self.tuples.get(relation.id, {}).items():
+            spared = min((worth[at,].spared for at in columns if (at,) in worth), default=0.0)
+            worth[columns] = RowWorth(min(map(combined_share, keys), default=1.0), spared)
+        return worth
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:
         self.scans[relation.id] = scan

@@ -134,7 +134,7 @@ class PruneScan(Request[PlannedScan | Reason]):
 
     `keys` and `tuples` are by the columns that they filter; `first_rows` are filters of columns by first rows. If
     `keeps_scan`, a scan of no files stays a scan: as a constant without rows it would hide an error of the query.
-    `worth` is that of testing rows by the keys of a column; without it the limit `min_filter_ratio` decides.
+    `worth` is that of testing rows by the keys of one column or of several together, by these columns.
     """
 
     relation: Relation
@@ -142,4 +142,4 @@ class PruneScan(Request[PlannedScan | Reason]):
     tuples: Mapping[tuple[int, ...], Sequence[KeySummary]]
     first_rows: Sequence[tuple[int, KeyFilter]] = ()
     keeps_scan: bool = False
-    worth: Mapping[int, RowWorth] = field(default_factory=dict)
+    worth: Mapping[tuple[int, ...], RowWorth] = field(default_factory=dict)

@@ -36,8 +36,8 @@ class RuntimeFilter:
     - `instead`: why the build side is not run; then its keys are all values that the statistics of its files allow
     - `needs_rows`: a later run of the build side may give other rows, so its keys count only where the query takes the
       rows that the build gave
-    - `fits`: the rows of the build are expected to be few enough to be joined as a local relation; `must_fit`: the
-      build yields keys only when they are
+    - `brings_rows`: the rows of the build come to the driver, to be joined as a local relation if they are few enough;
+      `must_fit`: the build yields keys only when they are; `on_driver`: the driver is expected to need no job
     - `united`: filters of equal scans in the other places of a shared exchange, by `SharedExchange`: the keys of all of
       them filter each of the scans, so that the exchange stays shared
     - `benefit`: the seconds that the build is expected to cost and all its keys to save; None where nothing was weighed
@@ -47,8 +47,9 @@ class RuntimeFilter:
     probe: ProbeColumn
     instead: Reason | None = None
     needs_rows: bool = False
-    fits: bool = False
+    brings_rows: bool = False
     must_fit: bool = False
+    on_driver: bool = False
     benefit: Benefit | None = None
     united: tuple[FilterId, ...] = ()
 

@@ -22,6 +22,7 @@ class Measured:
     - `bytes_scanned`: bytes that the scan's tasks read from storage; None if the counter is wrong, for the reason in
       `bytes_note`
     - `seconds`: wall time of the whole action
+    - `scan_seconds`: time that all tasks spent on reading and decoding; None if the engine has not recorded it
     """
 
     action: str
@@ -31,6 +32,7 @@ class Measured:
     bytes_note: str
     vectorised: bool
     seconds: float
+    scan_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,14 @@ class TableReport:
     """The plan of one table and, after an action, its measured counters.
 
     Planned totals are those of the same snapshot and columns without the filters. `actions` counts
-    the finished actions found; the latest is `measured`.
+    the finished actions found; the latest is `measured`. `scan_seconds` are those of tasks that the cost model expects
+    for reading and decoding, with the filters and without them; None if nothing was weighed.
     """
 
     planned: TableExplanation
     measured: Measured | None
     actions: int
+    scan_seconds: tuple[float | None, float | None] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `measured` is None before the first action."""
@@ -53,6 +57,7 @@ class TableReport:
             "planned": self.planned.to_dict(),
             "measured": measured,
             "actions": self.actions,
+            "planned_scan_seconds": self.scan_seconds,
         }
 
 
@@ -233,7 +238,8 @@ def _measured_block(report: TableReport) -> Block:
         ("files", _number(measured.files_read), *reversed(_pair(table.files_total, table.files_kept))),
         ("rows", _number(measured.rows_scanned), *reversed(_pair(table.rows_total, table.rows_kept))),
         ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
-        ("seconds", f"{measured.seconds:.2f}", "", ""),
+        ("seconds of scan tasks", *map(_seconds, (measured.scan_seconds, *(report.scan_seconds or (None, None))))),
+        ("seconds of the query", f"{measured.seconds:.2f}", "", ""),
     )
     notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
     header = ("", "measured", "planned", "planned without filters")
@@ -246,6 +252,10 @@ def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
 
 def _number(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
+
+
+def _seconds(seconds: float | None) -> str:
+    return "unknown" if seconds is None else short(seconds)
 
 
 def _causes(causes: Any) -> str:

@@ -52,6 +52,12 @@ class RowWorth:
     passing: float
     spared: float
 
+    @staticmethod
+    def of_unknown_query(keys: int, limits: Limits) -> RowWorth:
+        """The worth where no query is known: few keys are expected to be broadcast, more to be shuffled."""
+        is_broadcast = keys <= limits.joined_rows
+        return RowWorth(0.0, limits.costs.joined_row if is_broadcast else limits.costs.shuffled_row)
+
     def pays(self, ratio: float, test: float) -> bool:
         """True where a test of `test` nanoseconds, which a share `ratio` of the rows passes, spares more."""
         return (1.0 - ratio) * self.spared > test

@@ -17,7 +17,7 @@ from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
-from pruning.scan.key_filter import KeyFilter
+from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.scan.pushdown import PushdownCapabilities, PushedPredicate, choose_pushdown, file_only, skips
 from pruning.scan.skipping import PruningResult, column_domains, prune_by_filters, prune_containers, skip_all
 from pruning.scan.statistics import Containers
@@ -266,9 +266,10 @@ def fits_bitmap(each: KeyFilter, limits: Limits) -> bool:
 
 def _pays(each: KeyFilter, ratio: float, test: float, options: PruningOptions) -> bool:
     """True where a row filter is expected to drop enough rows for a test of `test` nanoseconds."""
-    if each.worth is None:
-        return ratio <= 1 - options.limits.min_filter_ratio
-    return each.worth.pays(ratio, test)
+    if options.always:
+        return True
+    worth = each.worth or RowWorth.of_unknown_query(each.rows, options.limits)
+    return worth.pays(ratio, test)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,10 +71,13 @@ class PruningResult:
         }
 
 
-def skips_a_file(filter_: KeyFilter, files: Containers) -> bool:
-    """True if some file with rows holds none of a filter's keys."""
-    kept = prune_containers(files, filter_.domains).kept
-    return filter_.is_empty or not bool(kept[files.rows != 0].all())
+def skipped_share(filter_: KeyFilter, files: Containers) -> float:
+    """The share, 0 to 1, of the bytes of files with rows that hold none of a filter's keys."""
+    if filter_.is_empty:
+        return 1.0
+    sizes = np.where(files.rows != 0, np.maximum(files.sizes, 1), 0)
+    skipped = ~prune_containers(files, filter_.domains).kept
+    return float(sizes[skipped].sum() / sizes.sum()) if sizes.any() else 0.0
 
 
 def prune_containers(containers: Containers, domains: Mapping[str, Domain]) -> PruningResult:

@@ -39,7 +39,7 @@ def many(spark, stored):
         pytest.param({}, id="few-rows"),
         pytest.param({"max_build_keys": 1}, id="one-key"),
         pytest.param({"max_ranges": 1, "max_in_list": 0}, id="one-range"),
-        pytest.param({"max_build_keys": 1, "max_ranges": 1, "min_filter_ratio": 0.0}, id="a-bloom-filter-of-one-key"),
+        pytest.param({"max_build_keys": 1, "max_ranges": 1}, id="a-bloom-filter-of-one-key"),
     ],
 )
 @pytest.mark.usefixtures("many")

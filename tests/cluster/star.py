@@ -22,7 +22,7 @@ ROWS_READ = GROUPS_READ * DAYS_PER_GROUP * ROWS_PER_DAY
 # The join above with an aggregation, so with an exchange.
 GROUPED = f"SELECT name, count(*) AS n, sum(amount) AS amount FROM ({JOIN}) GROUP BY name"
 # Limits by which builds become jobs whose Python workers collect keys, as large builds do.
-BY_TASKS = {"driver_rows": 0, "driver_long_rows": 0, "joined_build_bytes": 0}
+BY_TASKS = {"driver_rows": 0, "driver_long_rows": 0, "joined_rows": 0, "joined_long_rows": 0}
 _FOLDER = "star"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_only_the_session_option_corrects():
 def test_other_options_learn_nothing(word):
     session = Session()
     seen(session, word)
-    observe_build(session, options(word), 0.1, 10.0, ["/data/a"])
+    observe_build(session, options(word), 0.1, 10.0, read_from=["/data/a"])
     assert DEFAULTS == rates_of(session, options(SESSION))
 
 
@@ -111,8 +111,8 @@ def test_corrected_plans_that_are_right_keep_their_rates():
 def test_builds_that_read_correct_the_rates_of_their_store():
     session, used = Session(), options(SESSION)
     for _ in range(3):
-        observe_build(session, used, 1.0, 0.5, ["file:///data/a", "/data/b"])
-        observe_build(session, used, 1.0, 2.0, ["s3a://lake/a", "s3a://lake/b"])
+        observe_build(session, used, 1.0, 0.5, read_from=["file:///data/a", "/data/b"])
+        observe_build(session, used, 1.0, 2.0, read_from=["s3a://lake/a", "s3a://lake/b"])
     lake, other = (rates_of(session, used, [each]) for each in ("s3a-lake", "s3a-other"))
     for found, factor in ((lake, 2.0), (other, 1.0)):
         assert (factor * DEFAULTS.remote_byte, factor * DEFAULTS.remote_request) == pytest.approx(
@@ -125,7 +125,7 @@ def test_builds_that_read_correct_the_rates_of_their_store():
 def test_builds_over_several_stores_correct_those_of_builds():
     session, used = Session(), options(SESSION)
     for _ in range(3):
-        observe_build(session, used, 1.0, 2.0, ["s3a://lake/a", "/data/b"])
+        observe_build(session, used, 1.0, 2.0, read_from=["s3a://lake/a", "/data/b"])
     found = rates_of(session, used, ["s3a-lake"])
     assert 2.0 * DEFAULTS.build_job == pytest.approx(found.build_job)
     assert (DEFAULTS.byte, DEFAULTS.remote_byte) == (found.byte, found.remote_byte)
@@ -140,6 +140,15 @@ def test_limits_of_a_call_bound_its_corrections():
     )
     assert DEFAULTS == rates_of(session, options(SESSION).with_limits(most_correction=1.0))
     assert DEFAULTS == rates_of(session, options(SESSION).with_limits(least_observations=4))
+
+
+def test_builds_on_the_driver_correct_rates_of_their_own():
+    session = Session()
+    for _ in range(3):
+        observe_build(session, options(SESSION), 0.01, 0.02, on_driver=True)
+    found = rates_of(session, options(SESSION))
+    changed = {each.name for each in fields(found) if getattr(found, each.name) != getattr(DEFAULTS, each.name)}
+    assert {"driver_build", "driver_row"} == changed
 
 
 def test_query_is_planned_by_the_rates_of_its_session(spark, tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pruning import PruningOptions
+from pruning.cost.rates import CostRates
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Layout
 
@@ -132,5 +133,5 @@ def _options(rng: random.Random) -> PruningOptions:
         max_in_list=rng.choice([0, 3, 500]),
         max_footers=rng.choice([0, 2, 1000]),
         bloom_fpp=rng.choice([0.01, 0.4]),
-        min_filter_ratio=rng.choice([0.0, 0.5, 1.0]),
+        costs=CostRates(joined_row=rng.choice([0.0, 20.0, 1e9])),
     )

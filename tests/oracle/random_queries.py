@@ -108,13 +108,13 @@ def _options(draws: Draws) -> PruningOptions:
         max_in_list=draws.choice((500, 0, 3)),
         max_footers=draws.choice((1000, 0, 2)),
         bloom_fpp=draws.choice((0.01, 0.4)),
-        min_filter_ratio=draws.choice((0.5, 0.0, 1.0)),
+        bitmap_filter_bytes=draws.choice((1 << 20, 0, 64)),
     )
 
 
 def _plain_options(draws: Draws) -> PruningOptions:
     return replace(ALWAYS, broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE"))).with_limits(
-        max_in_list=draws.choice((500, 0)), min_filter_ratio=draws.choice((0.5, 0.0, 1.0))
+        max_in_list=draws.choice((500, 0)), bitmap_filter_bytes=draws.choice((1 << 20, 0, 64))
     )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pruning import PruningOptions, pruned_read
+from pruning.cost.rates import CostRates
 from pruning.reasons import ReasonCode
 from sample_data.confs import conf
 from tests.oracle.answers import Keys
@@ -51,13 +52,13 @@ def spread_keys(step: int = 7) -> pa.Array:
     return pa.array([int(value) + (5 if at % 3 == 0 else 0) for at, value in enumerate(range(0, 10 * ROWS, 10 * step))])
 
 
-NO_LISTS = PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0)
-LITTLE_WORTH = PruningOptions().with_limits(min_filter_ratio=0.0)
+ALWAYS = PruningOptions(always=True)
+NO_LISTS = ALWAYS.with_limits(max_in_list=0)
 # Row filters of inexact reads by numbers and by texts, and of exact reads.
 ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str, str]]] = {
-    "few keys": (LITTLE_WORTH, ("IN list", "IN list", "IN list")),
+    "few keys": (ALWAYS, ("IN list", "IN list", "IN list")),
     "no lists": (NO_LISTS, ("bitmap", "bloom filter", "semi join")),
-    "short lists": (LITTLE_WORTH.with_limits(max_in_list=3), ("bitmap", "bloom filter", "semi join")),
+    "short lists": (ALWAYS.with_limits(max_in_list=3), ("bitmap", "bloom filter", "semi join")),
     "no lists and no bitmap": (
         NO_LISTS.with_limits(bitmap_filter_bytes=0),
         ("bloom filter", "bloom filter", "semi join"),
@@ -67,16 +68,16 @@ ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str, str]]] = {
         ("bloom filter", "bloom filter", "semi join"),
     ),
     # A bloom filter for one key is overfull with so many.
-    "one key allowed": (LITTLE_WORTH.with_limits(max_build_keys=1), ("none", "none", "semi join")),
+    "one key allowed": (ALWAYS.with_limits(max_build_keys=1), ("none", "none", "semi join")),
     "20 keys allowed": (
-        LITTLE_WORTH.with_limits(max_build_keys=20),
+        ALWAYS.with_limits(max_build_keys=20),
         ("bloom filter", "bloom filter", "semi join"),
     ),
     "64 bytes allowed": (
-        PruningOptions(max_build_bytes=64).with_limits(min_filter_ratio=0.0),
+        PruningOptions(max_build_bytes=64, always=True),
         ("bloom filter", "bloom filter", "semi join"),
     ),
-    "never worth it": (PruningOptions().with_limits(min_filter_ratio=1.0), ("none", "none", "IN list")),
+    "never worth it": (PruningOptions().with_limits(costs=CostRates(joined_row=0.0)), ("none", "none", "IN list")),
 }
 
 
@@ -105,7 +106,7 @@ def test_scattered_keys_use_a_row_filter(oracle, lake, case):
 )
 def test_float_keys_match_zeros_and_nan(oracle, lake, keys, test):
     # Row groups with NaN have no bounds, so the share of passing rows is unknown.
-    worth = PruningOptions().with_limits(min_filter_ratio=0.0)
+    worth = ALWAYS
     plan = oracle.check(lake, Keys.of("real", keys), exact=[False], options=worth)
     assert (test,) == row_tests(plan)
     plan = oracle.check(lake, Keys.of("real", keys), exact=[False])
@@ -130,7 +131,7 @@ def test_key_tuples_are_tested_together(oracle, lake):
         ("spread", "few"), pa.array([a for a, _ in pairs], pa.int64()), pa.array([b for _, b in pairs], pa.int32())
     )
     for exact, test in ((False, "bloom filter"), (True, "semi join")):
-        plan = oracle.check(lake, keys, exact=[exact])
+        plan = oracle.check(lake, keys, exact=[exact], options=ALWAYS)
         assert (test,) == row_tests(plan)
 
 
@@ -193,7 +194,7 @@ def test_one_range_keeps_all_between_the_keys(oracle, lake):
 
 def test_keys_over_the_limit_still_skip_by_their_span(oracle, lake):
     keys = Keys.of("id", pa.array(range(60, 90), pa.int64()))
-    options = PruningOptions().with_limits(max_build_keys=5, min_filter_ratio=0.0)
+    options = ALWAYS.with_limits(max_build_keys=5)
     oracle.check(lake, keys, options=options, expected=skips((1, FILES), (1, GROUPS), ReasonCode.KEYS_OVER_LIMIT))
 
 

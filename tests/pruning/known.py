@@ -37,6 +37,7 @@ class Known(UnknownStatistics):
     elsewhere: float = 0.0
     opened: dict[int, int] = field(default_factory=dict)
     together: dict[int, float] = field(default_factory=dict)
+    sparse: set[int] = field(default_factory=set)
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
@@ -49,6 +50,9 @@ class Known(UnknownStatistics):
 
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
         return self.values.get(column)
+
+    def is_sparse(self, relation: Relation, column: int) -> bool:  # noqa: ARG002 - of a protocol
+        return column in self.sparse
 
     def rows_together(self, relation: Relation, column: int) -> float:  # noqa: ARG002 - of a protocol
         return self.together.get(column, 1.0)

@@ -19,12 +19,18 @@ public class BuildFingerprints {
     }
 
     /**
-     * The fingerprint of the session: with other confs, equal plans may give other rows.
+     * The fingerprint of the session: with other confs, equal plans may give other rows. The confs noted, which are
+     * separated by spaces, do not count.
      */
-    public String session() throws Exception {
+    public String session(String noted) throws Exception {
         FingerprintText text = new FingerprintText();
         text.add(session.sessionState().conf().sessionLocalTimeZone());
-        text.add(session.sessionState().conf().getAllConfs());
+        scala.collection.immutable.MapOps confs = session.sessionState().conf().getAllConfs();
+        String[] left = noted.split(" ");
+        for (int at = 0; at < left.length; at++) {
+            confs = confs.removed(left[at]);
+        }
+        text.add(confs);
         return text.digest();
     }
 

@@ -61,14 +61,11 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
 
     /**
      * The numbers of rows and of their bytes, computed without a job; after an exclamation mark, why a job has to. The
-     * formats are those whose files are read here, and the bytes at most read are those of Spark's own estimate.
+     * formats are those whose files are read here.
      */
     public String collectHere(
-        String formats, Number mostRead, int mostFiles, Number mostBytes, Number mostRows, int milliseconds
+        String formats, int mostFiles, Number mostBytes, Number mostRows, int milliseconds
     ) {
-        if (bytesRead(plan) > mostRead.longValue()) {
-            return "!it reads more bytes";
-        }
         scan = new DriverScan(session, plan, formats);
         java.util.List found = scan.rows(most, mostFiles, mostBytes.longValue(), mostRows.longValue(), milliseconds);
         if (found == null) {
@@ -96,19 +93,6 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
         execution = Dataset.ofRows(session, new LocalLimit(limit, new Repartition(partitions, false, plan)))
             .queryExecution();
         return execution;
-    }
-
-    public long bytesRead() {
-        return bytesRead(execution.optimizedPlan());
-    }
-
-    private static long bytesRead(LogicalPlan plan) {
-        java.math.BigInteger sum = java.math.BigInteger.ZERO;
-        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
-        while (leaves.hasNext()) {
-            sum = sum.add(((LogicalPlan) leaves.next()).stats().sizeInBytes().bigInteger());
-        }
-        return sum.min(java.math.BigInteger.valueOf(Long.MAX_VALUE)).longValue();
     }
 
     public Object apply() {

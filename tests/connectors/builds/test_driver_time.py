@@ -54,7 +54,7 @@ class Driver:
     def perf_counter(self) -> float:
         return self.now
 
-    def driver_rows(self, spark, plan, name, limits, most_bytes):  # noqa: ARG002 - of the function
+    def driver_rows(self, spark, plan, name, limits):  # noqa: ARG002 - of the function
         self.given.append(limits.driver_scan_seconds)
         self.now += min(self.seconds, limits.driver_scan_seconds)
         return self.rows

@@ -81,6 +81,29 @@ def actions(df) -> int:
     return report(df).tables[0].actions
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12 ms", 0.012),
+        ("total (min, med, max (stageId: taskId))\n1.5 s (12 ms, 0.7 s, 0.8 s (stage 3.0: task 4))", 1.5),
+        ("2.0 m", 120.0),
+        ("1.25 h", 4500.0),
+        ("", 0.0),
+    ],
+)
+def test_durations_are_read_in_their_units(text, expected):
+    value = SimpleNamespace(isDefined=lambda: True, get=lambda: text)
+    execution = SimpleNamespace(metricValues=lambda: SimpleNamespace(get=lambda _: value))
+    assert expected == measured._duration(execution, 7)
+    assert measured._duration(execution, None) is None
+
+
+def test_seconds_of_scan_tasks_are_those_of_all_tasks(read):
+    read.collect()
+    found = report(read).measured
+    assert 0 <= found.scan_seconds <= 60 * found.seconds
+
+
 def test_bytes_of_a_single_scan(read):
     size = alone(read)
     read.collect()

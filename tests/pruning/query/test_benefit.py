@@ -98,7 +98,7 @@ def test_small_scan_is_built_on_the_driver(size, rows, is_allowed, expected):
     ids=["few", "one too many", "few are left", "no files", "no time"],
 )
 def test_scan_of_few_files_is_built_on_the_driver(files, read, limits, expected):
-    star = Star.of(opened={Star.of().days.id: files})
+    star = Star.of(opened={Star.of().days.id: files}, few=1e9)
     sizes = star.sizes(expected={star.days.id: Cardinality(read, 1.0)})
     assert expected == Benefits(sizes, replace(LIMITS, **limits), runs_on_driver=True).is_on_driver(star.few)
 
@@ -111,8 +111,8 @@ def test_joins_inside_of_a_build_take_more_jobs():
 
 
 def test_rows_of_a_build_on_the_driver_come_from_no_other_process():
-    star = Star.of()
-    rates = replace(NO_COSTS, kept_row=8.0)
+    star = Star.of(few=10)
+    rates = replace(NO_COSTS, kept_row=8.0, driver_row=2.0)
     rows = star.benefits(rates).cardinalities.rows(star.few)
     by_job, on_driver = star.benefits(rates), star.benefits(rates, on_driver=True)
     assert (False, True) == (by_job.is_on_driver(star.few), on_driver.is_on_driver(star.few))

@@ -185,6 +185,19 @@ def test_most_rows_may_pass_where_numbers_between_the_bounds_are_no_values():
     assert pytest.approx(0.2**0.5) == whole.most_passing(star.build_side, star.probe)
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_random_numbers_may_be_those_of_all_keys(is_sparse):
+    """100 keys among 1,000 random numbers in as many rows: these may be 1,000 values, or be the 100 keys."""
+    star = Star.of()
+    star.known.counts |= {star.fact.id: 1000, star.days.id: 100}
+    star.known.values |= {star.fact.output[0]: 1000.0, star.days.output[0]: 100.0}
+    star.known.sparse = {star.fact.output[0]} if is_sparse else set()
+    found = Cardinalities(star.sizes(), LIMITS).partner_share(star.build_side, star.probe)
+    # A condition leaves a tenth of the keys.
+    assert pytest.approx((0.01 * 0.1) ** 0.5 if is_sparse else 0.01) == found.expected
+    assert (found.high >= 0.1) == is_sparse
+
+
 @pytest.mark.parametrize(
     ("together", "expected"),
     [

@@ -71,9 +71,9 @@ class Planning:
         return filters, [each.code for each in reasons]
 
     def levels(self) -> list[set[tuple[int, int]]]:
-        """The places of builds and of the scans that they filter, for each level until there is none."""
+        """The places of builds that run and of the scans that they filter, for each level until there is none."""
         found = []
-        while filters := self.level()[0]:
+        while filters := run(self.level()[0]):
             found.append({(each.build_side.node.id, each.probe.relation.id) for each in filters})
             assert len(found) < 50
         return found
@@ -276,7 +276,10 @@ def test_build_with_a_pruned_scan_is_selective(plans):
     fact, days, _, root = star(plans, filtered=False)
     planning = Planning.of(root, {fact: 5000, days: 10})
     planning.pruned.add(days.id)
-    assert [{(days.id, fact.id)}] == planning.levels()
+    (found,), reasons = planning.level()
+    assert (days.id, fact.id) == (found.build_side.node.id, found.probe.relation.id)
+    # Only the fact keeps all of its rows.
+    assert [ReasonCode.UNSELECTIVE_BUILD, ReasonCode.NOT_WORTH] == reasons
 
 
 def test_scan_without_known_files_is_not_filtered(plans):

@@ -12,13 +12,14 @@ import pytest
 
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
+from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import SharedExchange
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Limit, Node, Relation, Sort, SortKey, relations_of
-from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatistics
+from pruning.query.plan_statistics import Cardinality, QueryFacts, Sizes, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
     BoundKeys,
@@ -47,12 +48,12 @@ from pruning.scan.skipping import PruningResult, SkipReason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
-from tests.costs import FREE_BUILDS
+from tests.costs import FREE_BUILDS, NO_FIXED_COSTS
 from tests.pruning.keys.test_summary import keys, summary
 from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal
 
-# Metadata of a scan bounds no keys for a smaller one.
-OPTIONS = FREE_BUILDS.with_limits(metadata_share=1)
+# A scan of fewer than 55 bytes is not worth planning by metadata.
+OPTIONS = FREE_BUILDS.with_limits(costs=replace(NO_FIXED_COSTS, planned_scan=100.0))
 BIGINT = ValueType("bigint")
 FILES = 10
 
@@ -178,6 +179,13 @@ class Star:
         root = plans.join(fact, few, call(kind, column(fact.output[0]), column(days.output[0])))
         return Star(fact, days, few, root)
 
+    @staticmethod
+    def without_condition() -> Star:
+        """All days are the build side."""
+        plans = Plans()
+        fact, days = plans.table("day"), plans.table("day")
+        return Star(fact, days, days, plans.join(fact, days, equal(*fact.output, *days.output)))
+
     def planner(self, options: PruningOptions = OPTIONS, **facts: Any) -> QueryPlanner:
         sizes = {self.fact.id: 5000, self.days.id: 10}
         known = QueryFacts(sizes, frozenset(sizes), **{"broadcast_limit": 1000, **facts})
@@ -231,7 +239,7 @@ class Twice(UnknownStatistics):
         return planner, script.run(planner)
 
     def _pruned(self, expected: Cardinality | None, request: PruneScan) -> Scan:
-        self.worth.append(request.worth[request.relation.output[0]])
+        self.worth.append(request.worth[request.relation.output[0],])
         return replace(Scan.of(2), expected=expected)
 
 
@@ -356,6 +364,17 @@ def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
     assert [f"RunBuilds [{star.few.id}]", f"BoundKeys {star.few.id}"] == requests[:2]
     assert (f"PruneScan {star.fact.id}" in requests) == is_bounded == (star.fact.id in planner.scans)
     assert [why, *([] if is_bounded else [unclustered])] == list(planner.reasons)
+
+
+@pytest.mark.parametrize("planned_scan", [5000.0, 12_000.0])
+def test_statistics_of_a_build_have_to_skip_more_than_planning_costs(star, planned_scan):
+    """Half of the 5,000 bytes take 9,000 nanoseconds."""
+    why, others = Reason(ReasonCode.BUILD_FAILED, "day"), {DescribeFiles: files((0, 9), (10, 19))}
+    planner = star.planner(FREE_BUILDS.with_limits(costs=replace(NO_FIXED_COSTS, planned_scan=planned_scan)))
+    requests = Script({star.few.id: Built(why)}, {star.few.id: some_keys(1, 2)}, others=others).run(planner)
+    is_used = planned_scan < 9000
+    assert (f"PruneScan {star.fact.id}" in requests) == is_used
+    assert [ReasonCode.BUILD_FAILED, *([] if is_used else [ReasonCode.NOT_WORTH])] == codes(planner)
 
 
 def test_build_of_too_many_rows_gives_no_keys(star):
@@ -571,14 +590,13 @@ def test_estimates_of_all_joins_over_equal_nodes_are_one_request():
     assert [41] == [len(each.nodes) for each in script.log]
 
 
-def test_unreadable_statistics_of_a_build_are_a_reason(star):
-    """A build side without a condition is refused as unselective, since its rows cannot be counted."""
-    plans = Plans()
-    fact, days = plans.table("day"), plans.table("day")
-    root = plans.join(fact, days, equal(*fact.output, *days.output))
+def test_unreadable_statistics_of_a_build_are_a_reason():
+    """By its bytes a build side without a condition has more rows than the column has values, so it filters nothing."""
+    star = Star.without_condition()
     why = Reason(ReasonCode.STATISTICS_FAILED, "days")
-    planner = Asked(replace(star, fact=fact, days=days, few=days, root=root), {fact.id: 5000, days.id: 50}).planner()
-    script = Script(others={DescribeFiles: lambda it: why if it.relation is days else files((0, 9))})
+    planner = Asked(star, {star.fact.id: 5000, star.days.id: 900}).planner()
+    described = {DescribeFiles: lambda it: why if it.relation is star.days else files((0, 9)), DescribeRowGroups: why}
+    script = Script(others=described)
     assert not [each for each in script.run(planner) if each.startswith(("RunBuilds", "PruneScan"))]
     assert [why] == list(planner.reasons)
 
@@ -662,28 +680,34 @@ class _Answering:
 
 
 @pytest.mark.parametrize(
-    ("probe", "build_rows", "expected"),
+    ("probe", "build", "build_rows", "expected"),
     [
-        (files((0, 999)), 499, True),
-        (files((0, 999)), 500, True),
-        (files((0, 999)), 501, False),
-        (files((0, 9)), 50, False),
-        (files((0, 999), type_=None), 1, False),
-        (files((0, 999), rows=UNKNOWN), 1, False),
-        (files((0, 999)), UNKNOWN, False),
+        (files((0, 999)), files((0, 998)), 999, True),
+        (files((0, 999)), files((0, 999)), 1000, False),
+        (files((0, 999)), files((0, 4999)), 5000, False),
+        (files((0, 999), type_=None), files((0, 9)), 1, False),
+        (files((0, 999)), files((0, 9)), UNKNOWN, True),
     ],
 )
-def test_few_keys_are_at_most_half_of_the_values(star, probe, build_rows, expected):
+def test_build_side_without_a_condition_filters_where_it_has_fewer_keys(probe, build, build_rows, expected):
+    star = Star.without_condition()
+
     def described(request: DescribeFiles) -> ScanContainers:
-        return replace_rows(probe) if request.relation is star.fact else files((0, 9), rows=build_rows)
+        return rows_of(probe, 1000) if request.relation is star.fact else rows_of(build, build_rows)
 
-    def replace_rows(found: ScanContainers) -> ScanContainers:
-        rows = np.where(found.containers.rows == UNKNOWN, UNKNOWN, 1000).astype(np.int64)
-        return replace(found, containers=replace(found.containers, rows=rows))
+    def rows_of(found: ScanContainers, rows: int) -> ScanContainers:
+        counted = np.full(len(found.containers), rows, np.int64)
+        return replace(found, containers=replace(found.containers, rows=counted))
 
-    (edge,) = [each for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact]
-    found = Facts.of(star, {DescribeFiles: described}).known
-    assert expected == found.has_few_keys(edge.build_side, edge.probes[0])
+    graph = JoinGraph.of(star.root)
+    (edge,) = [each for each in graph.edges if each.probes[0].relation is star.fact]
+    known = KnownStatistics(star.root, QueryFacts({}, frozenset()), OPTIONS)
+    sizes = Sizes({star.fact.id: 1000, star.few.id: 640}, {star.fact.id, star.few.id}, (), statistics=known)
+    selection = BuildSelection.of(graph, sizes, OPTIONS)
+    script = Script(others={DescribeFiles: described, DescribeRowGroups: Reason(ReasonCode.STATISTICS_FAILED, "k")})
+    asked = with_answers(lambda: list(selection.sound(edge.build_side, edge.probes[0])))
+    (found,) = answered(asked, script.answer)
+    assert found == edge.build_side if expected else found.reason.code is ReasonCode.UNSELECTIVE_BUILD
 
 
 @pytest.mark.parametrize(
@@ -706,7 +730,7 @@ def test_join_is_broadcast_if_a_side_is_small(star, limit, left, right, is_broad
         (10, RowShape(8, has_long_values=False), 100, False),
         (60_000, RowShape(8, has_long_values=False), 1 << 40, True),
         (60_000, RowShape(8, has_long_values=True), 1 << 40, False),
-        (10, RowShape(8, has_long_values=False), -1, False),
+        (10, RowShape(8, has_long_values=False), -1, True),
     ],
     ids=["few", "above the broadcast limit", "many", "many long", "no broadcast"],
 )

@@ -123,15 +123,16 @@ def test_long_paths_are_not_wrapped():
 
 
 def test_report_has_measured_planned_and_unfiltered_columns():
-    measured = Measured("collectToPython", 3, 41, 3072, "", vectorised=True, seconds=1.5)
-    report = PruneReport((TableReport(TABLE, measured, 1),))
+    measured = Measured("collectToPython", 3, 41, 3072, "", vectorised=True, seconds=1.5, scan_seconds=0.25)
+    report = PruneReport((TableReport(TABLE, measured, 1, (0.125, None)),))
     text = re.sub(r"(<[^>]+>|\s)+", " ", report._repr_html_())
     assert "measured planned planned without filters" in text
     for row in (
         "files 3 2 24",
         "rows 41 40 1,000",
         "bytes 3.0 KiB 2.0 KiB 4.0 KiB",
-        "seconds 1.50",
+        "seconds of scan tasks 0.25 0.12 unknown",
+        "seconds of the query 1.50",
     ):
         assert f" {row} " in text
     (table,) = report.to_dict()["tables"]

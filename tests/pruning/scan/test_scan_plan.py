@@ -21,7 +21,8 @@ DELTA = PushdownCapabilities(
     accepts_file_list=False, push_refusal=None, tests_keys=True, must_be_exact=False, widen=lambda _, ranges: ranges
 )
 PARQUET = replace(DELTA, accepts_file_list=True)
-OPTIONS = PruningOptions()
+# So few keys are expected to be shuffled, not broadcast.
+OPTIONS = PruningOptions().with_limits(joined_rows=0)
 
 
 def files(bounds, *, name="k", rows=100, extra=None):
@@ -222,7 +223,7 @@ def test_ranges_are_pushed_if_cheap_or_selective(bounds, rows, size, values, exp
 
 def test_in_list_without_statistics_is_not_pushed():
     unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
-    options = OPTIONS.with_limits(min_filter_ratio=0.0, max_ranges=4)
+    options = replace(OPTIONS, always=True).with_limits(max_ranges=4)
     (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
     assert (RowFilter.IN_LIST, False) == (decision.test, decision.is_pushed)
 
@@ -316,7 +317,7 @@ def test_columns_share_the_budget_of_compared_ranges():
 
 
 def test_unselective_keys_get_no_row_filter():
-    plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
+    plan = plan_scan(files([(0, 9)]), None, [keys(*range(10))], DELTA, OPTIONS)
     assert RowFilter.NONE is plan.decisions[0].test
     assert ReasonCode.UNSELECTIVE in [reason.code for reason in plan.decisions[0].reasons]
 

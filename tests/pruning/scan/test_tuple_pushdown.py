@@ -28,7 +28,8 @@ DELTA = PushdownCapabilities(
     accepts_file_list=False, push_refusal=None, tests_keys=True, must_be_exact=False, widen=lambda _, ranges: ranges
 )
 PARQUET = replace(DELTA, accepts_file_list=True)
-OPTIONS = PruningOptions()
+# So few keys are expected to be shuffled, not broadcast.
+OPTIONS = PruningOptions().with_limits(joined_rows=0)
 
 
 @dataclass(frozen=True)
