@@ -125,10 +125,10 @@ class Connector(ABC):
     # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share. They
     # tell pinned leaves: an index without such a call may list other files at each run, so `table_of` pins its files.
     snapshot_calls: tuple[str, ...] = ()
-    # Confs in which the format notes what the session did; no rows depend on them.
-    noted_confs: tuple[str, ...] = ()
     # Such calls in analysed plans, which return an Option of the table's bytes, empty if only a job could compute them.
     size_calls: tuple[str, ...] = ()
+    # Confs in which the format notes what the session did; no rows depend on them.
+    noted_confs: tuple[str, ...] = ()
 
     @abstractmethod
     def claims_path(self, spark: SparkSession, path: str) -> bool:

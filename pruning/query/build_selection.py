@@ -41,7 +41,8 @@ _REPEATABLE = frozenset(
 )
 # Cached rows may be lost, and then made again from tables that have changed.
 _CACHED = "InMemoryRelation"
-_NEEDS_ROWS = "they count only if the query joins the rows of the build"
+# The keys of such rows; the beginning of a message.
+NEEDS_ROWS = "they count only if the query joins the rows of the build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class BuildSelection:
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         if self.needs_rows(build_side) and not (self.options.always or self.benefits.may_fit(build_side.node)):
-            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{_NEEDS_ROWS}, which are expected to be too many")
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, which are expected to be too many")
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         return None

@@ -49,7 +49,7 @@ class KnownStatistics:
     options: PruningOptions
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
-    _domains: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    _numbers: dict[tuple[int, int], float | None] = field(default_factory=dict)
     _bytes: dict[int, int] = field(default_factory=dict)
     _reuse: ExchangeReuse | None = None
 
@@ -125,12 +125,6 @@ class KnownStatistics:
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The most different values of a column by its bounds and rows; None if not known."""
-        at = relation.id, column
-        if at not in self._domains:
-            self._domains[at] = self._domain_size(relation, column)
-        return self._domains[at]
-
-    def _domain_size(self, relation: Relation, column: int) -> float | None:
         count, rows = self._numbers_between(relation, column), self._row_count(relation)
         return count if count is None or rows is None else float(min(count, rows))
 
@@ -144,6 +138,12 @@ class KnownStatistics:
 
     def _numbers_between(self, relation: Relation, column: int) -> float | None:
         """The numbers between the bounds of a column's files; None if not known."""
+        at = relation.id, column
+        if at not in self._numbers:
+            self._numbers[at] = self._count_between(relation, column)
+        return self._numbers[at]
+
+    def _count_between(self, relation: Relation, column: int) -> float | None:
         files = self._typed_files(relation, column)
         if files is None or files.type is None:
             return None

@@ -18,7 +18,7 @@ from pruning.keys.summary import KeySummary
 from pruning.keys.union import united
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefits
-from pruning.query.build_selection import BuildSelection
+from pruning.query.build_selection import NEEDS_ROWS, BuildSelection
 from pruning.query.exchange_reuse import reuses_kept
 from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.filter_plan import ready_filters
@@ -260,7 +260,7 @@ class QueryPlanner:
         if built.rows is not None:
             not_joined = yield from self._join_rows(build_side, built.rows, keys.rows)
         if runtime_filter.needs_rows and not_joined:
-            detail = f"they count only if the query joins the rows of the build, but {not_joined}"
+            detail = f"{NEEDS_ROWS}, but {not_joined}"
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), detail)
         if built.rows is not None:
             # Not reached for rows that a later run may not give again, so no tuple of such rows becomes a key.

@@ -14,7 +14,7 @@ import numpy as np
 from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.compaction import Evidence, bridged, compact
-from pruning.scan.skipping import SkipReason, column_causes
+from pruning.scan.skipping import SkipReason, column_causes, weights
 from pruning.scan.statistics import ColumnStatistics, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -113,11 +113,6 @@ def _blind_predicates(
         else:
             predicates.append(PushedPredicate(name, ranges, 0, 0, domain.null))
     return tuple(predicates), tuple(reasons)
-
-
-def weights(level: Containers) -> IntArray:
-    """The bytes that skipping each container saves; 0 for a container without rows, which is never read."""
-    return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
 
 
 def skips(level: Containers, name: str, domain: Domain) -> BoolArray:

@@ -71,13 +71,17 @@ class PruningResult:
         }
 
 
+def weights(containers: Containers) -> IntArray:
+    """The bytes that skipping each container saves; 0 for a container without rows, which is never read."""
+    return np.where(containers.rows == 0, 0, np.maximum(containers.sizes, 1))
+
+
 def skipped_share(filter_: KeyFilter, files: Containers) -> float:
     """The share, 0 to 1, of the bytes of files with rows that hold none of a filter's keys."""
     if filter_.is_empty:
         return 1.0
-    sizes = np.where(files.rows != 0, np.maximum(files.sizes, 1), 0)
-    skipped = ~prune_containers(files, filter_.domains).kept
-    return float(sizes[skipped].sum() / sizes.sum()) if sizes.any() else 0.0
+    saved, skipped = weights(files), ~prune_containers(files, filter_.domains).kept
+    return float(saved[skipped].sum() / saved.sum()) if saved.any() else 0.0
 
 
 def prune_containers(containers: Containers, domains: Mapping[str, Domain]) -> PruningResult:

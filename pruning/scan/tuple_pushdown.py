@@ -15,8 +15,8 @@ import numpy as np
 
 from pruning.limits import LIMITS, Limits
 from pruning.scan.key_filter import KeyFilter, KeyPoints
-from pruning.scan.pushdown import PushdownCapabilities, weights
-from pruning.scan.skipping import PruningResult
+from pruning.scan.pushdown import PushdownCapabilities
+from pruning.scan.skipping import PruningResult, weights
 from pruning.scan.statistics import Containers
 from pruning.values import encoding as code
 from pruning.values.byte_strings import IntArray
