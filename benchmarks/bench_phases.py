@@ -1,8 +1,8 @@
 """Time of a query until its first task, by phase, stock and pruned alternating in a warm session.
 
 A nested phase stops the clock of the outer phase, so the phases of a query add up to its total. The queries are the 99
-of TPC-DS. The last rows are medians over those without a build and those with a single build: the milliseconds of each
-phase, and the milliseconds and calls over py4j that pruning adds.
+of TPC-DS. The last rows are medians over those without a build and those with builds: the milliseconds of each phase,
+and the milliseconds and calls over py4j that pruning adds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.delta_session import delta_session
 from benchmarks.phases_chart import MEDIAN, PHASES
+from benchmarks.resume import resumed
 from connectors.builds.query_builds import QueryBuilds
 from connectors.cli.command import default_folder
 from connectors.pipeline import plan_metadata, pruned_query, table_scan
@@ -100,21 +101,25 @@ def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         # All before the first is timed: caches of the session have to hold the tables of all queries at once.
         for name in names:
             prune(spark.sql(texts[name])).toArrow()
-        entries = [entry for name in names for entry in _measured(spark, name, texts[name])]
+        # All 99 take 40 minutes, so an interrupted run goes on where it was.
+        found = resumed(f"phases-sf{scale:g}", names, lambda name: {"rows": [*_measured(spark, name, texts[name])]})
+        entries = [entry for each in found for entry in each["rows"]]
     return [*entries, *_medians(entries)]
 
 
 def _medians(entries: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The phases of queries without a build and of those with a single one, and the time that pruning adds to them."""
+    """The phases of queries without a build and of those with builds, and the time that pruning adds to them."""
     by_way = {way: {each["query"]: each for each in entries if each["way"] == way} for way in ("stock", "pruned")}
-    for builds, kind in enumerate(("without a build", "with one build")):
-        names = [name for name, each in by_way["pruned"].items() if each["builds"] == builds]
+    for has_builds, kind in ((False, "without a build"), (True, "with builds")):
+        names = [name for name, each in by_way["pruned"].items() if (each.get(BUILD, 0.0) > 0.0) is has_builds]
         if not names:
             continue
         for way, found in by_way.items():
             rows = [found[name] for name in names]
             phases = {phase: statistics.median(each.get(phase, 0.0) for each in rows) for phase in PHASES}
-            yield {"query": f"{MEDIAN} {len(names)} {kind}", "way": way, **phases} | _added(names, by_way, way)
+            yield {"query": f"{MEDIAN} {kind}", "way": way, "queries": len(names), **phases} | _added(
+                names, by_way, way
+            )
 
 
 def _added(names: Sequence[str], by_way: Mapping[str, Mapping[str, Mapping[str, Any]]], way: str) -> dict[str, float]:
@@ -149,8 +154,8 @@ def _before(phases: Mapping[str, float]) -> float:
 def _phases(
     spark: SparkSession, text: str, made: Callable[[DataFrame], DataFrame]
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """The seconds of each phase, and the builds and the calls over py4j of `prune()`."""
-    watch, counts = Stopwatch(), {"builds": 0, "py4j_calls": 0}
+    """The seconds of each phase, and the number of calls over py4j of `prune()`."""
+    watch, counts = Stopwatch(), {"py4j_calls": 0}
     with ExitStack() as calls:
         for owner, name, phase in _CALLS:
             timed = watch.timed(getattr(owner, name), phase)
@@ -177,19 +182,15 @@ def _phases(
 
 @contextmanager
 def _counted(spark: SparkSession, counts: dict[str, int]) -> Iterator[None]:
-    """Counts builds, and calls over py4j but for those that release objects of Java, in a thread of their own."""
+    """Counts calls over py4j but for those that release objects of Java, in a thread of their own."""
     client: Any = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr] # noqa: SLF001 - no public door
-    send, run_builds = client.send_command, QueryBuilds.run
+    send = client.send_command
 
     def sent(command: str, *arguments: Any, **named: Any) -> Any:
         counts["py4j_calls"] += not command.startswith(MEMORY_COMMAND_NAME)
         return send(command, *arguments, **named)
 
-    def ran(builds: QueryBuilds, requests: Sequence[Any]) -> Any:
-        counts["builds"] += len(requests)
-        return run_builds(builds, requests)
-
-    with patch.object(client, "send_command", sent), patch.object(QueryBuilds, "run", ran):
+    with patch.object(client, "send_command", sent):
         yield
 
 

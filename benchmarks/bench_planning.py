@@ -67,7 +67,7 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     metadata = PlanMetadata(plan, options.limits)
     sizes = sizes_before_builds(metadata, options)
     sized = time.perf_counter()
-    filters = answered(FilterPlan.before_builds(graph, sizes, options), metadata.answer)
+    filters = answered(FilterPlan.before_builds(graph, sizes, options, query_facts(metadata)), metadata.answer)
     done = time.perf_counter()
     return {
         "milliseconds": 1000 * (done - began),
@@ -84,7 +84,8 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
 def sizes_before_builds(metadata: PlanMetadata, options: PruningOptions) -> Sizes:
     """The sizes of a query's scans before any build has run."""
     facts = query_facts(metadata)
-    return Sizes(facts.sizes, facts.files, (), statistics=KnownStatistics(metadata.plan.root, facts, options))
+    statistics = KnownStatistics(metadata.plan.root, facts, options)
+    return Sizes(facts.sizes, facts.files, (), statistics=statistics, remote=facts.remote, cores=facts.cores)
 
 
 def _join(ways: int) -> str:

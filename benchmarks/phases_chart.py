@@ -14,7 +14,7 @@ PHASES = (
     *("analyse", "optimise", "read plan", "find filters", "open tables", "builds", "decide", "rewrite"),
     *("optimise again", "plan", "to first task"),
 )
-MEDIAN = "median of"
+MEDIAN = "median"
 _EVERY = 8
 _INCHES_PER_BAR, _INCHES_WIDE = 0.22, 9.0
 _WIDE = 0.8

@@ -22,6 +22,7 @@ from benchmarks.delta_session import delta_session
 from benchmarks.resume import resumed
 from connectors.cli.command import default_folder
 from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.pipeline.query_run import query_facts
 from connectors.spark.plan_reader import SparkPlan
 from connectors.spark.session import COUNTABLE
 from pruning import PruningOptions, prune, report
@@ -110,7 +111,7 @@ def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
         sizes = sizes_before_builds(metadata, options)
-        filters = answered(FilterPlan.before_builds(graph, sizes, options), metadata.answer)
+        filters = answered(FilterPlan.before_builds(graph, sizes, options, query_facts(metadata)), metadata.answer)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len(
             {(*edge.build_side.id, probe.relation.id, probe.column) for edge, probe in _reached(graph)}

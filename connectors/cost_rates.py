@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from connectors.rate_files import LOCAL, machine_rates, store_name
 from connectors.spark.session_state import state_of
-from pruning.cost.corrections import BUILDS, DRIVER_BUILDS, LOCAL_READS, REMOTE_READS, CorrectionLimits, RateCorrections
+from pruning.cost.corrections import (
+    BUILDS,
+    DRIVER_BUILDS,
+    LOCAL_READS,
+    REMOTE_READS,
+    CorrectionLimits,
+    RateCorrections,
+    applied_factor,
+)
 from pruning.cost.rates import CostRates
 from pruning.limits import Limits
 from pruning.options import GIVEN, SESSION, PruningOptions
@@ -38,10 +46,13 @@ class SessionRates:
                 self._base, self._corrections = _without_stores(base), RateCorrections()
             return self._corrections.corrected(base, limits, store)
 
-    def observe(self, kind: str, planned: float, actual: float, limits: CorrectionLimits, store: str = "") -> None:
-        """Adds the seconds of work that was planned by corrected rates."""
+    def observe(  # noqa: PLR0913, PLR0917 - what was planned, by which rates, and what was seen
+        self, kind: str, planned: float, actual: float, limits: CorrectionLimits, used: CostRates, store: str = ""
+    ) -> None:
+        """Adds the seconds of work that was planned by the rates `used`."""
         with self._lock:
-            applied = self._corrections.factor(kind, limits, store)
+            known = applied_factor(kind, used, self._base)
+            applied = self._corrections.factor(kind, limits, store) if known is None or store else known
             self._corrections = self._corrections.observed(
                 kind, planned=planned, actual=actual, limits=limits, store=store, applied=applied
             )
@@ -79,7 +90,8 @@ def observe_build(  # noqa: PLR0913 - what was planned of a build, and how it ra
 ) -> None:
     """Adds the seconds of a build to what corrects the session's rates.
 
-    - `planned`: seconds by the rates of `rates_of()`, corrected as these are
+    - `options`: those of the query, with the rates by which it was planned
+    - `planned`: seconds by these rates
     - `on_driver`: the build took no job, so the rates of such builds are corrected
     - `read_from`: the URIs of the tables of a build that mostly reads: the rates of their store are corrected, if all
       are in one, and otherwise those of builds
@@ -91,7 +103,7 @@ def observe_build(  # noqa: PLR0913 - what was planned of a build, and how it ra
     if len(names) == 1:
         (name,) = names
         kind, store = (LOCAL_READS, "") if name == LOCAL else (REMOTE_READS, name)
-    _rates(spark).observe(kind, planned, actual, _limits(options.limits), store)
+    _rates(spark).observe(kind, planned, actual, _limits(options.limits), options.limits.costs, store)
 
 
 def _rates(spark: SparkSession) -> SessionRates:

@@ -34,7 +34,6 @@ class ReasonCode(Enum):
     SKIPPING_DISABLED = "a conf of the session switches this kind of skipping off"
     PRUNING_FAILED = "pruning failed"
     UNKNOWN_VERSION = "scanprune does not know the internals of this version, so it prunes nothing"
-    DELETION_VECTORS = "deletion vectors mark rows as deleted, which only Spark's own reader applies"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     UNPINNED_KEYS = "the keys are not pinned: their query may give other keys when it runs again"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
@@ -128,7 +127,6 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.KEYS_OVER_LIMIT: "raise `limits.max_build_keys`, or `max_build_bytes` if keys are long",
         ReasonCode.BLOOM_TOO_FULL: "raise `limits.max_build_keys`, or `max_build_bytes` if keys are long",
         ReasonCode.NO_READER_FILTER: "store the column in a type on which Spark pushes predicates to Parquet",
-        ReasonCode.DELETION_VECTORS: "purge them by REORG TABLE ... APPLY (PURGE)",
         ReasonCode.NULL_SAFE: "leave NULL out of the small side, or join by =",
         ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, if NULL is no key",
         ReasonCode.NONDETERMINISTIC: "compute the nondeterministic expression after the join",

@@ -88,14 +88,14 @@ class QueryRun:
                 return self.metadata.answer(request)
 
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
-        """The results of builds; their seconds correct the rates of the session."""
+        """The results of builds; rates of the session learn from those that ran where they were expected to."""
         results = self.builds.run([self._build_request(each) for each in filters])
         # Scans whose rows a build has given are not read again.
         known, done = self.metadata.facts().stores, self.planner.materialized
         stores = {at: store for at, store in known.items() if at not in done}
         for each, built in zip(filters, results, strict=True):
             benefit = each.benefit
-            if benefit is not None and built.seconds:
+            if benefit is not None and built.seconds and built.on_driver == each.on_driver:
                 scans = (at.id for at in each.build_side.node.walk() if at.id in stores)
                 observe_build(
                     self.plan.spark,

@@ -107,5 +107,11 @@ class RateCorrections:
         return replace(rates, **changed) if changed else rates
 
 
+def applied_factor(kind: str, used: CostRates, base: CostRates) -> float | None:
+    """The factor by which `used` differ from `base` in a kind of work; None if no rate of the kind tells it."""
+    ratios = (getattr(used, name) / getattr(base, name) for name in _CORRECTED[kind] if getattr(base, name))
+    return next((each for each in ratios if each > 0.0), None)
+
+
 def _clipped(value: float, most: float) -> float:
     return max(-most, min(most, value))

@@ -1,6 +1,6 @@
 """`BuildSelection`: the build sides that may be run for each scan: sound and repeatable ones that may leave out keys.
 
-Soundness is decided here, worth in `filter_choice.py`.
+Soundness is decided here, and that a scan is not too small to be planned anew; other worth in `filter_choice.py`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pruning.cost.estimate import short
+from pruning.cost.rates import NANOSECONDS
 from pruning.options import PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.join_condition import BuildSide, fallback_build_sides
@@ -102,8 +104,11 @@ class BuildSelection:
         scanned = self.sizes.scanned.get(probe.relation.id, 0)
         if found is not None or self.options.always:
             return found
-        if scanned < self.options.limits.costs.planned_bytes(self.sizes.cores):
-            return Reason(ReasonCode.NOT_WORTH, probe.name, f"the scan reads {size(scanned)}")
+        costs, cores = self.options.limits.costs, self.sizes.cores
+        if scanned < costs.planned_bytes(cores):
+            paid, saved = costs.planned_scan / NANOSECONDS, costs.reading(scanned, None) / cores / NANOSECONDS
+            detail = f"costs {short(paid)} s, saves at most {short(saved)} s: the scan reads {size(scanned)}"
+            return Reason(ReasonCode.NOT_WORTH, probe.name, detail)
         return None
 
     def sound(self, build_side: BuildSide, probe: ProbeColumn) -> Iterator[BuildSide | RefusedBuild]:

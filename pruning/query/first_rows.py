@@ -7,18 +7,18 @@ from functools import reduce
 import numpy as np
 
 from pruning.limits import Limits
+from pruning.query.benefit import Benefit, Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.lineage import ProbeColumn
+from pruning.query.metadata_filters import benefit_of_skipping
 from pruning.query.plan import PlanNames
 from pruning.query.requests import DescribeFiles, DescribeRowGroups, Steps, TrustStatistics, ask
 from pruning.query.top_k import TopFilter, TopK, topk_threshold, without_absent
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.skipping import prune_containers
+from pruning.scan.skipping import prune_containers, skipped_share
 from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
-
-BY_STATISTICS = "by the statistics of its files"
 
 
 def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
@@ -68,8 +68,10 @@ def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | 
     return reduce(Domain.intersect, both) if both else None
 
 
-def first_rows_filter(top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNames) -> Steps[KeyFilter | Reason]:
-    """The filter of a scan by `keys`, which are in the type of the order."""
+def first_rows_filter(
+    top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNames, benefits: Benefits
+) -> Steps[tuple[KeyFilter, Benefit] | Reason]:
+    """The filter of a scan by `keys`, which are in the type of the order, with the seconds that it costs and saves."""
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
         return files
@@ -79,7 +81,7 @@ def first_rows_filter(top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNa
     if isinstance(found, Reason):
         return found
     present_keys = without_absent(found.domain, files.containers, files.name)
-    return KeyFilter(
+    made = KeyFilter(
         (files.name,),
         {files.name: present_keys},
         rows=top.rows,
@@ -90,16 +92,18 @@ def first_rows_filter(top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNa
         source=top.described(names),
         is_order=True,
     )
+    skipped = skipped_share(made, files.containers)
+    return made, (yield from benefit_of_skipping(probe, skipped, benefits))
 
 
 def expected_filters(top: TopK, selection: BuildSelection, limits: Limits) -> Steps[tuple[TopFilter, ...]]:
     """The outcome for each scan below a limit, as far as it is known before any scan is planned."""
     proved = (yield from prove_first_rows(top, limits)) if worth_filtering(top, selection) else None
-    is_proved = isinstance(proved, Domain)
-    found = [
-        TopFilter(
-            top, each, selection.why_no_filter(each) or (BY_STATISTICS if is_proved else too_few_first_rows(each.name))
-        )
-        for each in top.probes
-    ]
+    found: list[TopFilter] = []
+    for each in top.probes:
+        outcome: Benefit | Reason = selection.why_no_filter(each) or too_few_first_rows(each.name)
+        if isinstance(proved, Domain) and selection.why_no_filter(each) is None:
+            made = yield from first_rows_filter(top, each, proved, PlanNames(selection.root), selection.benefits)
+            outcome = made if isinstance(made, Reason) else made[1]
+        found.append(TopFilter(top, each, outcome))
     return *found, *(TopFilter(top, None, each) for each in top.stops)

@@ -11,27 +11,22 @@ A driver answers with an engine (`connectors/pipeline/query_run.py`); a test ans
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pruning.keys.summary import KeySummary
 from pruning.keys.union import united
 from pruning.options import BroadcastStrategy, PruningOptions
-from pruning.query.benefit import Benefits
+from pruning.query.benefit import Benefit, Benefits
 from pruning.query.build_selection import NEEDS_ROWS, BuildSelection
 from pruning.query.exchange_reuse import reuses_kept
 from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.filter_plan import ready_filters
-from pruning.query.first_rows import (
-    BY_STATISTICS,
-    first_rows_filter,
-    prove_first_rows,
-    too_few_first_rows,
-    worth_filtering,
-)
+from pruning.query.first_rows import first_rows_filter, prove_first_rows, too_few_first_rows, worth_filtering
 from pruning.query.join_condition import BuildSide, may_raise_elsewhere
 from pruning.query.join_graph import JoinGraph, combined_share, key_tuple
 from pruning.query.lineage import ProbeColumn
+from pruning.query.metadata_filters import benefit_of_bounds
 from pruning.query.plan import PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
 from pruning.query.planner_requests import (
@@ -45,12 +40,11 @@ from pruning.query.planner_requests import (
     SummarizeTuples,
     bounds_of,
 )
-from pruning.query.requests import DescribeFiles, Steps, ask, with_answers
+from pruning.query.requests import Steps, ask, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter, one_by_build
 from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.key_filter import KeyFilter, RowWorth, key_filter
-from pruning.scan.skipping import skipped_share
+from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
@@ -97,7 +91,8 @@ class QueryPlanner:
     _row_counts: dict[int, int] = field(default_factory=dict)
     _tested: dict[int, dict[int, list[tuple[RuntimeFilter, ...]]]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
-    _top_outcomes: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
+    _benefits: dict[FilterId, Benefit] = field(default_factory=dict)
+    _top_outcomes: dict[tuple[int, int, int], Benefit | Reason] = field(default_factory=dict)
 
     @staticmethod
     def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
@@ -182,6 +177,9 @@ class QueryPlanner:
                 self.reasons[keys] = None
             else:
                 found[each.id] = keys
+        used = (each for each in filters if not each.from_metadata or each.id in found)
+        weighed = tuple(replace(each, benefit=self._benefits.get(each.id, each.benefit)) for each in used)
+        self.levels[-1:] = [weighed] if weighed else []
         yield from self._apply([each for each in filters if each.id in found], found)
 
     def _apply(self, filters: Sequence[RuntimeFilter], found: Mapping[FilterId, KeySummary]) -> Steps[None]:
@@ -229,17 +227,12 @@ class QueryPlanner:
         keys = self._bounds[build_side.id]
         if isinstance(keys, Reason):
             return keys
-        files = yield from ask(DescribeFiles(probe.relation, probe.column))
-        if isinstance(files, Reason):
-            return files
-        skipped = skipped_share(key_filter([files], keys, self.options.limits), files.containers)
-        if not skipped:
-            return Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
-        benefits = self.selection().benefits
-        saved = skipped * (yield from with_answers(partial(benefits.cost.scan, probe.relation)))
-        if self.options.always or saved > benefits.planning:
-            return keys
-        return Reason(ReasonCode.NOT_WORTH, probe.name, f"file statistics of the build side save {saved:.2g} s")
+        benefit = yield from benefit_of_bounds(probe, keys, self.selection())
+        if isinstance(benefit, Reason):
+            return benefit
+        if runtime_filter.from_metadata:
+            self._benefits[runtime_filter.id] = benefit
+        return keys
 
     def _from_build(self, runtime_filter: RuntimeFilter, built: BuildAnswer) -> Steps[KeySummary | Reason]:
         build_side, keys = runtime_filter.build_side, built.keys
@@ -353,13 +346,14 @@ class QueryPlanner:
             if isinstance(keys, Reason) and keys.code is ReasonCode.STATISTICS_FAILED:
                 self.reasons[keys] = None
             for each in probes:
-                refused = keys if isinstance(keys, Reason) else (yield from self._filter_by_first_rows(top, each, keys))
-                self._top_outcomes[_top_id(top, each)] = refused or BY_STATISTICS
+                found = keys if isinstance(keys, Reason) else (yield from self._filter_by_first_rows(top, each, keys))
+                self._top_outcomes[_top_id(top, each)] = found
 
-    def _filter_by_first_rows(self, top: TopK, probe: ProbeColumn, keys: Domain) -> Steps[Reason | None]:
-        made = yield from first_rows_filter(top, probe, keys, PlanNames(self.graph.root))
-        if isinstance(made, Reason):
-            return made
+    def _filter_by_first_rows(self, top: TopK, probe: ProbeColumn, keys: Domain) -> Steps[Benefit | Reason]:
+        found = yield from first_rows_filter(top, probe, keys, PlanNames(self.graph.root), self.selection().benefits)
+        if isinstance(found, Reason):
+            return found
+        made, benefit = found
         own = self._first_rows.setdefault(probe.relation.id, [])
         own.append((probe.column, made))
         scan = yield from self._plan_scan(probe.relation)
@@ -371,7 +365,7 @@ class QueryPlanner:
             said = (each for each in reversed(scan.reasons) if each.subject in made.columns)
             return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
         refused = (each for each in scan.plan.reasons if each.subject in made.columns)
-        return next((each for each in refused if each.code in _NO_FILTER), None)
+        return next((each for each in refused if each.code in _NO_FILTER), benefit)
 
 
 def _worth_of(union: Sequence[RuntimeFilter], benefits: Benefits) -> RowWorth:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pruning.keys.summary import values_at_least, values_at_most
+from pruning.query.benefit import Benefit
 from pruning.query.lineage import ProbeColumn, stop, trace
 from pruning.query.plan import (
     Expression,
@@ -89,11 +90,11 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class TopFilter:
-    """The outcome for a scan below a `TopK`: the origin of its filter, or the reason against one."""
+    """The outcome for a scan below a `TopK`: the seconds that its filter costs and saves, or the reason against one."""
 
     top: TopK
     probe: ProbeColumn | None
-    found: str | Reason
+    found: Benefit | Reason
 
 
 def top_ks(root: Node) -> Iterator[TopK]:

@@ -172,12 +172,12 @@ def builds_and_filters(
                     sum(sizes.get(it.id, 0) for it in reads),
                     from_cache=not each.from_metadata and each.build_side.id in without_job[0],
                     on_driver=not each.from_metadata and each.build_side.id in without_job[1],
-                    benefit=each.benefit,
+                    benefit=None if each.from_metadata else each.benefit,
                     seconds=None if each.from_metadata else seconds.get(each.build_side.id),
                 ),
             )
             scan = names.scans[each.probe.relation.id]
-            filters.append(
-                FilterLine(level, build.name, each.described(name), scan, each.probe.name, kinds.get(each.id, ()))
-            )
+            benefit = each.benefit if each.from_metadata else None
+            keys, column = each.described(name), each.probe.name
+            filters.append(FilterLine(level, build.name, keys, scan, column, kinds.get(each.id, ()), benefit))
     return tuple(builds.values()), tuple(filters)

@@ -46,6 +46,7 @@ class FilterLine:
     """One filter of a scan's column by the keys of the build named `build`.
 
     `kinds`: the most that each kind of filter would keep, as far as metadata shows it before a build has run.
+    `benefit`: the seconds that keys by the statistics of files cost and save; None for those of a build.
     """
 
     level: int
@@ -54,6 +55,7 @@ class FilterLine:
     scan: str
     column: str
     kinds: tuple[KindLine, ...] = ()
+    benefit: Benefit | None = None
 
     @property
     def probe(self) -> str:
@@ -76,14 +78,14 @@ class UnusedLine:
 class TopLine:
     """A limit over an order, and one scan below it.
 
-    `how` says by which proof the first rows filter the column; None if they do not, for the `reason`. Scan and column
-    are empty if the walk from the sort key to scans ended for that reason.
+    `benefit`: the seconds that the filter of the column by the first rows costs and saves; None if there is no filter,
+    for the `reason`. Scan and column are empty if the walk from the sort key to scans ended for that reason.
     """
 
     top: str
     scan: str
     column: str
-    how: str | None
+    benefit: Benefit | None
     reason: Reason | None
 
 

@@ -23,7 +23,8 @@ def query_blocks(query: QueryPlan) -> list[Block]:
     """The scans as a tree with their filters, then builds, kinds of filters and tables."""
     shown = {*(each.reason for each in query.unused), *(each.reason for each in query.tops)}
     notes = tuple(str(each) for each in query.reasons if each not in shown)
-    nothing = () if query.filters or query.tables else (Block("No filter", (), (), (why_nothing(query.reasons),)),)
+    has_filter = query.filters or query.tables or any(each.benefit for each in query.tops)
+    nothing = () if has_filter else (Block("No filter", (), (), (why_nothing(query.reasons),)),)
     return [
         *nothing,
         Block(
@@ -89,7 +90,7 @@ def _scan_branches(query: QueryPlan) -> Iterator[Branch]:
     filters = {name: [each for each in query.filters if each.scan == name] for name in query.scans}
     unused = {name: [each for each in query.unused if each.scan == name] for name in query.scans}
     tops = {name: [each for each in query.tops if each.scan == name] for name in query.scans}
-    for name in sorted(query.scans, key=lambda each: not (filters[each] or any(top.how for top in tops[each]))):
+    for name in sorted(query.scans, key=lambda each: not (filters[each] or any(top.benefit for top in tops[each]))):
         # Keys of a fallback build are used, although the whole build side was refused.
         used = {(each.column, each.keys) for each in filters[name]}
         remaining = [each for each in unused[name] if (each.column, each.keys) not in used]
@@ -110,8 +111,12 @@ def _scan_line(name: str, count: int, table: TableExplanation | None) -> str:
 
 def _filter_branches(filters: Sequence[FilterLine], builds: Sequence[BuildLine]) -> Iterator[Branch]:
     """A line for each filtered column, with the keys of its filters, and what their builds cost and save."""
-    told = {each.name: f"build {each.name}" + (f": {each.benefit}" if each.benefit else "") for each in builds}
-    by_column = _grouped((each.column, f"{each.keys} ({told[each.build]})") for each in filters)
+    of_builds = {each.name: each.benefit for each in builds}
+    told = ((each, each.benefit or of_builds[each.build]) for each in filters)
+    by_column = _grouped(
+        (each.column, f"{each.keys} (build {each.build}" + (f": {benefit})" if benefit else ")"))
+        for each, benefit in told
+    )
     yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
 
 
@@ -120,7 +125,7 @@ def _top_branches(tops: Sequence[TopLine], unused: Sequence[UnusedLine]) -> Iter
     said = {each.reason for each in unused}
     for each in tops:
         if each.reason is None:
-            yield Branch(f"{each.column} by {each.top}, {each.how}")
+            yield Branch(f"{each.column} by {each.top}, by the statistics of its files ({each.benefit})")
         elif each.reason.code in _OF_SCANS and said.isdisjoint([each.reason]):
             yield Branch(
                 f"no filter: {each.reason.code.value}" + (f" ({each.reason.detail})" * bool(each.reason.detail))

@@ -43,8 +43,9 @@ def options(word: str, costs: CostRates = DEFAULTS) -> PruningOptions:
 
 
 def seen(session: Session, word: str = SESSION, planned: float = 0.1, actual: float = 0.2) -> None:
+    used = options(word, rates_of(session, options(word)))
     for _ in range(3):
-        observe_build(session, options(word), planned, actual)
+        observe_build(session, used, planned, actual)
 
 
 @pytest.mark.usefixtures("measured")
@@ -104,7 +105,16 @@ def test_corrected_plans_that_are_right_keep_their_rates():
     rates = SessionRates()
     for _ in range(20):
         found = rates.corrected(DEFAULTS, LIMITS, "")
-        rates.observe(BUILDS, found.build_job / 1e9, 2.0 * DEFAULTS.build_job / 1e9, LIMITS)
+        rates.observe(BUILDS, found.build_job / 1e9, 2.0 * DEFAULTS.build_job / 1e9, LIMITS, found)
+    assert 2.0 * DEFAULTS.build_job == pytest.approx(rates.corrected(DEFAULTS, LIMITS, "").build_job)
+
+
+def test_builds_of_one_query_count_by_the_rates_that_planned_them():
+    rates = SessionRates()
+    found = rates.corrected(DEFAULTS, LIMITS, "")
+    for _ in range(9):
+        # From the third on, the next query would be planned by other rates.
+        rates.observe(BUILDS, 0.1, 0.2, LIMITS, found)
     assert 2.0 * DEFAULTS.build_job == pytest.approx(rates.corrected(DEFAULTS, LIMITS, "").build_job)
 
 

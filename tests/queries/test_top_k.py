@@ -8,7 +8,6 @@ import pytest
 
 from connectors.pipeline.plan_metadata import PlanMetadata
 from pruning import PruningOptions, explain, prune, report
-from pruning.query.first_rows import BY_STATISTICS as METADATA
 from sample_data.rows import ordered
 from tests.queries import star
 from tests.queries.star import files as read_files
@@ -17,6 +16,8 @@ from tests.unchanged import is_unchanged
 pytestmark = pytest.mark.spark
 
 TOO_FEW = "TOO_FEW_FIRST_ROWS"
+# Metadata proves the first rows.
+METADATA = "METADATA"
 
 OPTIONS = star.OPTIONS
 
@@ -60,7 +61,7 @@ def run_top_k(ways, facts):
         found = read_files(result).get(f"{facts}facts", read_files(result).get("facts"))
         read, planned, total = found or (None, None, None)
         assert read is None or (read <= planned and total == FILES)
-        tops = [(each.how or each.reason.code.name) for each in explain(result).tops]
+        tops = [METADATA if each.reason is None else each.reason.code.name for each in explain(result).tops]
         return planned, tops
 
     return run
@@ -193,8 +194,13 @@ def test_dry_run_explains_the_top_k(spark, facts):
     for order, how in orders.items():
         df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY {order} LIMIT 5")
         (line,) = explain(df, options=OPTIONS).tops
-        assert how == (line.how or line.reason.code.name)
-        assert "top 5 by" in str(explain(df, options=OPTIONS))
+        assert how == (METADATA if line.reason is None else line.reason.code.name)
+        text = str(explain(df, options=OPTIONS))
+        assert "top 5 by" in text
+        assert (how == METADATA) == (line.benefit is not None)
+        if line.benefit is not None:
+            assert f"by the statistics of its files ({line.benefit})" in " ".join(text.split())
+        assert (how == METADATA) == ("nothing was pruned" not in text)
 
 
 def test_disabled_or_small_top_k_is_unchanged(spark, facts):
@@ -222,7 +228,7 @@ def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplo
 def test_ignored_missing_files_prove_no_first_rows(spark, facts, conf):
     conf("spark.sql.files.ignoreMissingFiles", "true")
     result = prune(spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5"), options=OPTIONS)
-    assert METADATA not in [each.how for each in explain(result).tops]
+    assert all(each.reason and not each.benefit for each in explain(result).tops)
 
 
 def test_limit_without_a_sort_stops_early(spark, facts):

@@ -518,7 +518,9 @@ def test_first_rows_filter_a_scan_by_metadata():
     ]
     ((column_, made),) = script.log[4].first_rows
     assert (ordered.scan.output[0], "{[-9223372036854775808, 9]}") == (column_, str(made.domains["k"]))
-    assert ["by the statistics of its files"] == [each.found for each in planner.top_filters()]
+    # One of two files, and the scan may lose all of its row groups.
+    (found,) = (each.found for each in planner.top_filters())
+    assert (0.0, found.saved.high / 2, True) == (found.saved.low, found.saved.expected, found.saved.high > 0)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_to_dict_has_reason_codes():
     plain = QUERY.to_dict()
     assert ["UNSELECTIVE_BUILD", "NOT_WORTH"] == list(dict.fromkeys(it["reason"]["code"] for it in plain["unused"]))
     expected = {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day", "kinds": ()}
-    assert expected == plain["feeds"][1]
+    assert {**expected, "benefit": None} == plain["feeds"][1]
 
 
 def test_kinds_of_filters_are_shown_as_a_table():
