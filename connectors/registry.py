@@ -344,10 +344,10 @@ def fingerprints(
     return [answer or no_fingerprint(unknown[each]) for each, answer in zip(formats, found, strict=True)]
 
 
-def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
-    """A table that `table_of` has opened, for the scan at one leaf."""
+def scan_of(spark: SparkSession, leaf: Any, table: Table, *, keeps_ids: bool = False) -> PlanTable | Reason:
+    """A table that `table_of` has opened, for the scan at one leaf, with the column ids of the leaf or new ones."""
     try:
-        fresh = fresh_columns(spark, leaf)
+        fresh = fresh_columns(spark, leaf, keeps_ids=keeps_ids)
         return PlanTable(table.with_frame(frame_of(spark, fresh.leaf())), fresh, leaf)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, table.name, error_kind(error))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pruning import api
-from pruning.api import explain, prune, pruned_read, report
+from pruning.api import disable, enable, explain, history, prune, pruned_read, report
 from pruning.errors import (
     ColumnNotFoundError,
     EnvironmentProblem,
@@ -45,7 +45,10 @@ __all__ = [
     "SourceNotFoundError",
     "UnsupportedSessionError",
     "UnsupportedTypeError",
+    "disable",
+    "enable",
     "explain",
+    "history",
     "prune",
     "pruned_read",
     "report",

@@ -112,6 +112,56 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     return attach(*pruned_query.prune_query(df, _options(df, options), cache))
 
 
+def enable(spark: SparkSession, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> None:
+    """Prunes every query that this session plans from now on, as `prune()` does, and whoever started it.
+
+    Queries of DataFrames and SQL are pruned when an action or a command plans them: also those that commands run, such
+    as `INSERT ... SELECT` and `CREATE TABLE ... AS SELECT`, and the rows that `cache()` keeps. `explain()` of Spark and
+    all else that plans without running starts no build; where it comes before an action on the same DataFrame, Spark
+    runs the plan that it has, unpruned.
+
+    - `spark`: a classic session; `newSession()` of it is not enabled, sessions that Spark clones from it are
+    - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*` at each query
+    - `cache`: a `PruningCache` for the keys of all queries; if None, nothing is kept
+
+    A second call replaces options and cache. `SET spark.pruning.auto = false` in the session leaves its queries alone
+    until it is set to true. Any trouble with pruning gives the unpruned answer and one warning. Raises
+    `UnsupportedSessionError` for a session of Spark Connect and where PySpark does not pin its threads;
+    `EnvironmentProblem` where Spark is not installed.
+    """
+    session_pruning = _session_pruning(spark, "enable pruning of a session")
+    _check(None, options)
+    _check_cache(cache)
+    session_pruning.enable(spark, options, cache)
+
+
+def disable(spark: SparkSession) -> None:
+    """Leaves the next query of a session alone, and those of sessions that Spark cloned from it.
+
+    Nothing happens if the session is not enabled. Raises as `enable()` does for anything but a classic session.
+    """
+    _session_pruning(spark, "disable pruning of a session").disable(spark)
+
+
+def history(spark: SparkSession) -> list[PruneReport]:
+    """The reports of the last 100 queries that a session planned while it was enabled, newest first.
+
+    Queries without a join, or a limit over an order, over files are not among them. Raises as `enable()` does for
+    anything but a classic session.
+    """
+    reports: list[PruneReport] = _session_pruning(spark, "tell the history of a session").history(spark)
+    return reports
+
+
+def _session_pruning(spark: object, asked: str) -> Any:
+    """The module that prunes sessions, for a classic session."""
+    _require_spark(asked)
+    from connectors.session import session_pruning  # noqa: PLC0415 - importing this package must not load an engine
+
+    session_pruning.check_session(spark, asked)
+    return session_pruning
+
+
 def _check_format(format_: object) -> None:
     if format_ is not None and not (isinstance(format_, str) and format_):
         found = "an empty name" if isinstance(format_, str) else type(format_).__name__

@@ -14,6 +14,8 @@ from pruning.limits import LIMITS, Limits
 from pruning.settings import check_all, number, parsed, table, word
 
 CONF_PREFIX = "spark.pruning."
+# The switch of a session that `enable()` prunes; no option of a query.
+AUTO_CONF = f"{CONF_PREFIX}auto"
 SESSION, MACHINE, GIVEN = "SESSION", "MACHINE", "GIVEN"
 _LIMITS = "limits."
 # Tests and benchmarks set it, so that their decisions repeat.
@@ -69,7 +71,7 @@ class PruningOptions:
     @staticmethod
     def from_confs(confs: Mapping[str, str]) -> PruningOptions:
         """Options from all confs of a Spark session; `InvalidOptionError` for a `spark.pruning.` conf of no field."""
-        own = {name: text for name, text in confs.items() if name.startswith(CONF_PREFIX)}
+        own = {name: text for name, text in confs.items() if name.startswith(CONF_PREFIX) and name != AUTO_CONF}
         return _with_texts(PruningOptions(), own, CONF_PREFIX)
 
     def with_limits(self, **limits: Any) -> PruningOptions:

@@ -43,7 +43,7 @@ def latest(spark: SparkSession, identity: ScanIdentity, limits: Limits = LIMITS)
     for each of them.
     """
     found: list[tuple[Any, list[FileScan]]] = []
-    executions = finished_executions(spark, identity.after_execution, limits)
+    executions = finished_executions(spark, identity.after_execution, limits, only=identity.execution)
     for at, execution in enumerate(executions):
         scans = _scans(spark, execution, executions[at + 1 :], identity)
         if any(scan.is_own for scan in scans):

@@ -29,8 +29,10 @@ def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
     return (executions.apply(index) for index in range(executions.size() - 1, -1, -1))
 
 
-def finished_executions(spark: SparkSession, after: int, limits: Limits = LIMITS) -> list[Any]:
-    """Spark's records of the successful executions with an id above `after`, latest first.
+def finished_executions(
+    spark: SparkSession, after: int, limits: Limits = LIMITS, *, only: int | None = None
+) -> list[Any]:
+    """Spark's records of the successful executions with an id above `after`, latest first; of `only` one if given.
 
     Spark writes the end of an execution in a thread of its own, which may happen after the action has returned, and the
     metrics in another thread after the end. An execution whose metrics are not written in time has `metricValues` None.
@@ -40,7 +42,11 @@ def finished_executions(spark: SparkSession, after: int, limits: Limits = LIMITS
         jvm_context(spark).listenerBus().waitUntilEmpty()
     deadline = time.monotonic() + limits.report_wait_seconds
     while True:
-        executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
+        if only is None:
+            executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
+        else:
+            one = sql_store(spark).execution(only)
+            executions = [one.get()] if one.isDefined() else []
         if all(_is_written(each) or _runs(spark, each) for each in executions) or time.monotonic() > deadline:
             return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
         time.sleep(limits.report_poll_seconds)
@@ -148,6 +154,7 @@ class Listings(Counter[str]):
 class ScanIdentity:
     """The identity of one DataFrame's scan within a session: the ids of its relation's attributes.
 
+    - `execution`: the only execution that is an action of the scan; any if None
     - `reads_nothing`: the plan keeps no file, so Spark drops the scan with all of its attributes
     - `listing`: a name that only scans of the same kept files have, which identifies a scan without columns, such as a
       plain count, unless several reads of the session keep the same files; empty if there is none
@@ -157,6 +164,7 @@ class ScanIdentity:
     after_execution: int
     reads_nothing: bool
     listing: str = ""
+    execution: int | None = None
 
     def is_in(self, description: str) -> bool:
         """True if a scan, by its description in a plan, reads a column of this scan."""

@@ -102,7 +102,8 @@ class PlanMetadata:
             table = self.table(relation)
             if isinstance(table, Reason):
                 return table
-            self._scans[relation.id] = scan_of(self.plan.spark, self.plan.node(relation), table)
+            leaf, keeps_ids = self.plan.node(relation), self.plan.keeps_ids
+            self._scans[relation.id] = scan_of(self.plan.spark, leaf, table, keeps_ids=keeps_ids)
         return self._scans[relation.id]
 
     def needed(self, relation: Relation) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from connectors.cost_rates import rates_of
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -37,12 +37,13 @@ from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterPlan, unused
 from pruning.query.first_rows import expected_filters
 from pruning.query.key_origins import conditions_of
+from pruning.query.metadata_filters import benefit_of_bounds
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
-from pruning.reasons import Reason, ReasonCode, why_nothing
+from pruning.reasons import Reason, ReasonCode, size, why_nothing
 from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import KindLine, Scanned, TableExplanation, before_build, kinds_of
@@ -125,11 +126,11 @@ class PrunedQuery:
         limits = self.options.limits
         is_remote = self.facts is not None and at in self.facts.remote
 
-        def seconds(size: int | None, files: int | None) -> float | None:
-            if size is None or (is_remote and files is None):
+        def seconds(nbytes: int | None, files: int | None) -> float | None:
+            if nbytes is None or (is_remote and files is None):
                 return None
             requests = (files or 0) * limits.requests_per_file if is_remote else None
-            return limits.costs.reading(size, requests) / NANOSECONDS
+            return limits.costs.reading(nbytes, requests) / NANOSECONDS
 
         return (
             seconds(planned.bytes_kept, planned.files_kept),
@@ -200,7 +201,9 @@ def prune_query(
         if analyzed.isStreaming():
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
         calls = size_calls(df.sparkSession)
-        if not is_candidate(df.sparkSession, analyzed, _least_bytes(df, options), calls, top_k=options.top_k):
+        if not is_candidate(
+            df.sparkSession, analyzed, _least_bytes(df.sparkSession, options), calls, top_k=options.top_k
+        ):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options, cache)
     except Exception as error:
@@ -210,9 +213,8 @@ def prune_query(
         return df, PrunedQuery.untouched(reason, options)
 
 
-def _least_bytes(df: DataFrame, options: PruningOptions) -> int:
+def _least_bytes(spark: SparkSession, options: PruningOptions) -> int:
     """Bytes of a table below which no filter of its scan pays."""
-    spark = df.sparkSession
     return 0 if options.always else rates_of(spark, options).least_bytes(cores_of(spark))
 
 
@@ -227,10 +229,32 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     if not (record.scans or query.planner.materialized):
         # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
         return optimised.unchanged(plan.node(plan.root)) or df, record
-    result: Any = frame_of(df.sparkSession, query.rewritten())
-    # Spark optimises before the first action anyway. Done here, an error still allows a fallback to the original query.
-    before_execution(df.sparkSession, optimized_plan(result))
-    return result, record
+    return _rewritten(query), record
+
+
+def _rewritten(query: QueryRun) -> DataFrame:
+    """The pruned query, optimised: Spark does it before the first action anyway, and here an error can be caught."""
+    result = frame_of(query.plan.spark, query.rewritten())
+    before_execution(query.plan.spark, optimized_plan(result))
+    return result
+
+
+def prune_plan(
+    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None
+) -> tuple[Any, PrunedQuery]:
+    """The pruned plan of an optimised plan of the JVM, None where it stays as it is, and its record."""
+    if not options.enabled:
+        return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
+    least = _least_bytes(spark, options)
+    if not is_candidate(spark, plan, least, None, top_k=options.top_k):
+        detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
+        return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _QUERY, detail), options)
+    query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
+    query.run()
+    record = _record(query)
+    warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    is_pruned = bool(record.scans or query.planner.materialized)
+    return (optimized_plan(_rewritten(query)) if is_pruned else None), record
 
 
 def _record(query: QueryRun) -> PrunedQuery:
@@ -282,7 +306,10 @@ def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
     tops = tuple(each for several in outcomes for each in several)
     stopped = (each.found for each in tops if isinstance(each.found, Reason))
     reasons = (*planner.graph.refusals, *refused.values(), *filters.refusals, *stopped)
-    kinds = estimates(query.metadata, filters)
+    bounds = _bounds(query.metadata, filters)
+    kinds = estimates(query.metadata, filters, bounds)
+    levels = (tuple(_weighed(each, bounds, selection, answer) for each in level) for level in filters.levels)
+    filters = replace(filters, levels=tuple(levels))
     return Explanation.of(replace(filters, tops=tops), known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
 
 
@@ -293,18 +320,34 @@ def _refused(query: QueryRun) -> dict[int, Reason]:
     return {at: table for at, table in tables if isinstance(table, Reason)}
 
 
-def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, tuple[KindLine, ...]]:
+_Bounds = Mapping[tuple[int, str], KeySummary | Reason]
+
+
+def _bounds(metadata: PlanMetadata, filters: FilterPlan) -> _Bounds:
+    """The bounds of the keys of all builds, by `BuildSide.id`."""
+    build_sides = {each.build_side.id: each.build_side for level in filters.levels for each in level}
+    return {id_: answered(bounds_of(each, {}), metadata.answer) for id_, each in build_sides.items()}
+
+
+def _weighed(
+    runtime_filter: RuntimeFilter, bounds: _Bounds, selection: BuildSelection, answer: Callable[[Request[Any]], Any]
+) -> RuntimeFilter:
+    """A filter with the seconds that it costs and saves; without where statistics that give its keys do not tell."""
+    keys = bounds[runtime_filter.build_side.id]
+    if not runtime_filter.from_metadata or isinstance(keys, Reason):
+        return runtime_filter
+    found = answered(benefit_of_bounds(runtime_filter.probe, keys, selection), answer)
+    return runtime_filter if isinstance(found, Reason) else replace(runtime_filter, benefit=found)
+
+
+def estimates(metadata: PlanMetadata, filters: FilterPlan, bounds: _Bounds) -> Mapping[FilterId, tuple[KindLine, ...]]:
     """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
     planned = [each for level in filters.levels for each in level]
-    build_sides = {each.build_side.id: each.build_side for each in planned}
-    keys = {id_: answered(bounds_of(each, {}), metadata.answer) for id_, each in build_sides.items()}
-    found = {each.id: _kinds_if_known(metadata, each, _united_bounds(each, keys)) for each in planned}
+    found = {each.id: _kinds_if_known(metadata, each, _united_bounds(each, bounds)) for each in planned}
     return {name: lines for name, lines in found.items() if lines}
 
 
-def _united_bounds(
-    runtime_filter: RuntimeFilter, bounds: Mapping[tuple[int, str], KeySummary | Reason]
-) -> KeySummary | Reason:
+def _united_bounds(runtime_filter: RuntimeFilter, bounds: _Bounds) -> KeySummary | Reason:
     """The bounds of all keys that filter a scan together; a `Reason` where some are not known."""
     found = [bounds[each] for each in sorted(runtime_filter.id.union or {runtime_filter.build_side.id})]
     known = [each for each in found if isinstance(each, KeySummary)]

@@ -11,18 +11,25 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, cast
 
+from py4j.clientserver import ClientServer
 from py4j.java_gateway import JavaClass, JavaPackage
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from pruning.errors import PruningError
+from pruning.errors import PruningError, UnsupportedSessionError
 
+_NOT_PINNED = (
+    "Cannot prune a whole session: found PYSPARK_PIN_THREAD=false, expected threads of Python that have threads of the "
+    "JVM of their own; leave the variable unset, or use prune()"
+)
 _VIEW = "_scanprune_names"
 _OF_ROWS = "_scanprune_of_rows"
 
@@ -108,6 +115,41 @@ def new_array(spark: SparkSession, element: Any, length: int) -> Any:
     """An array of the JVM; `element` is its class."""
     gateway: Any = spark.sparkContext._gateway
     return gateway.new_array(element, length)
+
+
+def optimizer_rules(spark: SparkSession) -> list[Any]:
+    """The rules that users added to the end of a session's optimiser."""
+    names = java_names(spark).scala.jdk.javaapi.CollectionConverters
+    return list(names.asJava(jvm_session(spark).experimental().extraOptimizations()))
+
+
+def set_optimizer_rules(spark: SparkSession, rules: Sequence[Any]) -> None:
+    """Replaces the rules that users added to the end of a session's optimiser."""
+    java = java_names(spark)
+    listed = java.scala.jdk.javaapi.CollectionConverters.asScala(java.java.util.ArrayList(list(rules))).toSeq()
+    getattr(jvm_session(spark).experimental(), "extraOptimizations_$eq")(listed)
+
+
+def start_callbacks(spark: SparkSession) -> None:
+    """Lets the JVM call objects of Python, each in the thread whose call to the JVM led to it.
+
+    `UnsupportedSessionError` where PySpark does not pin its threads to threads of the JVM.
+    """
+    gateway: Any = spark.sparkContext._gateway
+    if not isinstance(gateway, ClientServer):
+        raise UnsupportedSessionError(_NOT_PINNED)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+
+
+def session_over(spark: SparkSession, session: Any) -> SparkSession:
+    """A Python object for a session of the JVM of `spark`."""
+    # The constructor gives the method `toDF` of RDDs the new session.
+    to_frame: Any = getattr(RDD, "toDF", None)
+    try:
+        return SparkSession(spark.sparkContext, session)
+    finally:
+        if to_frame is not None:
+            RDD.toDF = to_frame  # type: ignore[method-assign]
 
 
 def started_jvm() -> tuple[Any, Any]:

@@ -55,7 +55,7 @@ class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
-    Spark itself prunes partitions.
+    Spark itself prunes partitions. With `keeps_ids` pruned scans have the column ids of the scans that they replace.
     """
 
     spark: SparkSession
@@ -64,6 +64,7 @@ class SparkPlan:
     partitions: frozenset[int]
     _first: Mapping[int, int]
     _java: Any
+    keeps_ids: bool = False
     _given: dict[int, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -72,15 +73,19 @@ class SparkPlan:
 
         `UnreadablePlanError` if the plan is not a single tree.
         """
-        spark = df.sparkSession
-        analyzed: Any = analyzed_plan(df)
-        whole = optimized_plan(df) if optimized is None else optimized
-        java = instance(spark, _PLAN, analyzed, whole)
+        return SparkPlan.read(
+            df.sparkSession, analyzed_plan(df), optimized_plan(df) if optimized is None else optimized
+        )
+
+    @staticmethod
+    def read(spark: SparkSession, analyzed: Any, optimized: Any, *, keeps_ids: bool = False) -> SparkPlan:
+        """The plan of a query, from the JVM's plans before optimisation, if it is at hand, and after it."""
+        java = instance(spark, _PLAN, analyzed, optimized)
         partitions, text, described = packed_bytes(java).decode().split("\n", 2)
         root, used = plan_tree(text, described)
         first = {node.id: node.subtree_start for node in root.walk()}
         pruned_by = frozenset(map(int, partitions.split()))
-        return SparkPlan(spark, root, used, pruned_by, first, java)
+        return SparkPlan(spark, root, used, pruned_by, first, java, keeps_ids)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
@@ -130,21 +135,24 @@ class SparkPlan:
 _PRECHECK = JavaFile("connectors.spark", "Precheck", others=("FileScan", "IndexCalls"))
 
 
-def is_candidate(spark: SparkSession, analyzed: Any, least_bytes: int, size_calls: str, *, top_k: bool) -> bool:
+def is_candidate(spark: SparkSession, plan: Any, least_bytes: int, size_calls: str | None, *, top_k: bool) -> bool:
     """False if a query has no join (nor, with `top_k`, a limit over an order), or no scan of `least_bytes`.
 
-    `size_calls` are the size calls of all connectors.
+    `size_calls` are the size calls of all connectors for an analysed plan, None for an optimised one.
     """
-    return bool(instance(spark, _PRECHECK, analyzed, least_bytes, top_k, size_calls).isCandidate())
+    return bool(instance(spark, _PRECHECK, plan, least_bytes, top_k, size_calls).isCandidate())
 
 
 _FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
 _OWN = JavaFile("connectors.spark", "OwnColumns")
 
 
-def fresh_columns(spark: SparkSession, leaf: Any) -> Any:
-    """A JVM object: `leaf()` is the leaf with new column ids; `renamed()` gives a plan over it the old ids."""
-    return instance(spark, _FRESH, leaf)
+def fresh_columns(spark: SparkSession, leaf: Any, *, keeps_ids: bool) -> Any:
+    """A JVM object: `leaf()` is the leaf with new column ids; `renamed()` gives a plan over it the old ids.
+
+    With `keeps_ids` the ids of the leaf stay.
+    """
+    return instance(spark, _FRESH, leaf, keeps_ids)
 
 
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:

@@ -149,7 +149,7 @@ def test_failed_pruning_leaves_the_query_with_a_warning(pruned, monkeypatch, cap
     def fails(*_: object) -> None:
         raise UnreadablePlanError
 
-    monkeypatch.setattr(pruned_query.SparkPlan, "of", fails)
+    monkeypatch.setattr(pruned_query.SparkPlan, "read", fails)
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
     assert is_unchanged(df, result)
     assert "Reading without pruning: the query: pruning failed (UnreadablePlanError)" in caplog.text

@@ -46,7 +46,8 @@ def jobs(monkeypatch):
 def test_keys_of_a_join_are_collected_by_one_job(pruned, options, jobs):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN wanted ON s.day = a AND s.item = b", options)
     assert {"sales": (1, 1, FILES)} == files(result)
-    assert [("a", "b")] == jobs
+    # Once by `prune()`, and once by a session that prunes.
+    assert [("a", "b")] * 2 == jobs
     (table,) = (each for each in explain(result).tables if each.table == "sales")
     assert {("day", 3), ("item", 3)} == {(each.columns[0], each.keys) for each in table.filters}
 
@@ -55,5 +56,6 @@ def test_keys_of_two_joins_with_one_build_side_share_a_job(pruned, options, jobs
     whole = "(SELECT * FROM wanted WHERE a IS NOT NULL AND b IS NOT NULL)"
     joins = (f"SELECT amount, a, b FROM {{sales}} s JOIN {whole} ON s.{column}" for column in ("day = a", "item = b"))
     _, result = pruned(" UNION ALL ".join(joins), options)
-    assert [("a", "b")] == jobs
+    # Once by `prune()`, and once by a session that prunes.
+    assert [("a", "b")] * 2 == jobs
     assert {("day",), ("item",)} == {it.columns for each in explain(result).tables for it in each.filters}

@@ -6,7 +6,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * The analysed plan of a query, for facts that its optimised plan does not show. OptimizedPlan asks for them, after
  * Precheck has found a candidate and Spark has optimised the query.
  *
- * hasBloom() walks operators and expressions, and is asked only where the optimised plan has a bloom filter.
+ * hasBloom() walks operators and expressions, and is asked only where the optimised plan has a bloom filter. Of a query
+ * whose analysed plan is not at hand, null, none counts as its own, since SQL has no name for such a condition.
  *
  * It relies on BloomFilterMightContain.
  */
@@ -21,7 +22,7 @@ public class AnalyzedPlan {
      * True if the query itself has a bloom filter, outside of plans inside its expressions.
      */
     boolean hasBloom() {
-        return hasBloom(plan);
+        return plan != null && hasBloom(plan);
     }
 
     private static boolean hasBloom(TreeNode node) {

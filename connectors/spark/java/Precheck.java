@@ -25,6 +25,8 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
  * an order; and a scan has no more bytes than the files of its table. A leaf of an unknown kind counts as large and is
  * sized later, and so does a leaf whose size is not cached, since computing it may take a job.
  *
+ * In an optimised plan each index knows its size, so that no calls are needed: null.
+ *
  * Most queries are no candidates, so the walk looks at no expression and ends where both are found. The optimised plan
  * would answer better, and does so later, but making it is what has to be spared.
  *
@@ -40,7 +42,7 @@ public class Precheck {
     public Precheck(LogicalPlan plan, Number least, boolean topK, String sizeCalls) throws Exception {
         this.least = least.longValue();
         this.topK = topK;
-        this.sizes = new IndexCalls(sizeCalls);
+        this.sizes = sizeCalls == null ? null : new IndexCalls(sizeCalls);
         look(plan);
     }
 
@@ -87,7 +89,7 @@ public class Precheck {
     }
 
     private long bytes(FileIndex index) throws Exception {
-        if (index instanceof PartitioningAwareFileIndex) {
+        if (index instanceof PartitioningAwareFileIndex || sizes == null) {
             return index.sizeInBytes();
         }
         scala.Option size = (scala.Option) sizes.result(index);

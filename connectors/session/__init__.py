@@ -1,0 +1,1 @@
+"""Pruning of every query of a session."""

@@ -1,0 +1,47 @@
+import org.apache.spark.sql.catalyst.optimizer.ReplaceCTERefWithRepartition$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.classic.SparkSession;
+
+/**
+ * A query that SessionRule hands to Python: its optimised plan, the session that plans it, and the id of its execution.
+ *
+ * Common table expressions that Spark did not inline are written into the plan, as Spark's next and last rule does.
+ *
+ * It relies on ReplaceCTERefWithRepartition.
+ */
+public class PlannedQuery {
+    private final LogicalPlan plan;
+    private final SparkSession session;
+    private final boolean isOwn;
+    private final long execution;
+
+    PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution) {
+        this.plan = plan.containsPattern(TreePattern.CTE()) ? ReplaceCTERefWithRepartition$.MODULE$.apply(plan) : plan;
+        this.session = session;
+        this.isOwn = isOwn;
+        this.execution = execution;
+    }
+
+    public LogicalPlan plan() {
+        return plan;
+    }
+
+    public SparkSession session() {
+        return session;
+    }
+
+    /**
+     * True for the session that was enabled, false for one that was cloned from it.
+     */
+    public boolean isOwn() {
+        return isOwn;
+    }
+
+    /**
+     * The id of the execution for which the plan was made; -1 for rows to be cached and for RDDs.
+     */
+    public long execution() {
+        return execution;
+    }
+}

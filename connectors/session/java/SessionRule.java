@@ -1,0 +1,174 @@
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.command.ExplainCommand;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.WriteFiles;
+
+/**
+ * The last rule of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
+ * takes the pruned plan back. Whatever goes wrong, the plan stays as it was.
+ *
+ * Not handed over are plans that are only explained, plans without a join or a sorted limit over files, plans that are
+ * pruned already, plans inside expressions, which are parts of a plan that is handed over, and whatever is planned
+ * while another plan is pruned: the builds, and the queries by which a table format reads its own log. A property of
+ * the thread tells of them, which threads that are started meanwhile inherit.
+ *
+ * Spark runs the rule again on the plan that it returned, which carries a tag for that.
+ *
+ * It relies on Rule and SQLExecution, and on the names of CacheManager and of the methods of QueryExecution that make
+ * an RDD.
+ */
+public class SessionRule extends Rule {
+    static final String INSIDE = "scanprune.inside";
+    private static final String SWITCH = "spark.pruning.auto";
+    private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
+    private final java.util.function.Function planner;
+    private final SparkSession own;
+    private volatile boolean isOn = true;
+
+    public SessionRule(SparkSession own, java.util.function.Function planner) {
+        this.own = own;
+        this.planner = planner;
+    }
+
+    /**
+     * Ends pruning in all sessions that have the rule, also in those that were cloned from its own.
+     */
+    public void switchOff() {
+        isOn = false;
+    }
+
+    public TreeNode apply(TreeNode plan) {
+        if (!isOn) {
+            return plan;
+        }
+        boolean wasInterrupted = Thread.currentThread().isInterrupted();
+        try {
+            return visited((LogicalPlan) plan);
+        } catch (Throwable failed) {
+            if (wasInterrupted || failed instanceof InterruptedException) {
+                Thread.currentThread().interrupt();
+            }
+            return plan;
+        }
+    }
+
+    private LogicalPlan visited(LogicalPlan plan) throws Exception {
+        if (plan instanceof Subquery || plan instanceof V2WriteCommand || plan.isStreaming()
+            || plan.getTagValue(DONE).isDefined()) {
+            return plan;
+        }
+        if (plan instanceof Command || plan instanceof WriteFiles) {
+            return above(plan);
+        }
+        SparkSession session = (SparkSession) SparkSession.active();
+        SparkContext context = session.sparkContext();
+        if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session)
+            || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || isPruned(plan)) {
+            return plan;
+        }
+        long execution = execution(context);
+        return execution < 0 && !isKept() ? plan
+            : pruned(plan, new PlannedQuery(plan, session, session == own, execution));
+    }
+
+    /**
+     * True for a query over what prune() or pruned_read() returned: it reads the files of an index of theirs.
+     */
+    private static boolean isPruned(LogicalPlan plan) {
+        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            HadoopFsRelation files = FileScan.files((LogicalPlan) leaves.next());
+            String index = files == null ? "" : files.location().getClass().getSimpleName();
+            if (index.equals("PrunedFileIndex") || index.equals("PinnedFileIndex")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * A command that writes the rows of its only child: the plan below it is pruned.
+     */
+    private LogicalPlan above(LogicalPlan plan) throws Exception {
+        if (plan.children().size() != 1) {
+            return plan;
+        }
+        LogicalPlan below = (LogicalPlan) plan.children().head();
+        LogicalPlan pruned = visited(below);
+        return pruned == below ? plan
+            : (LogicalPlan) plan.withNewChildren(sequence(java.util.Collections.singletonList(pruned)));
+    }
+
+    private static boolean isSwitchedOn(SparkSession session) {
+        return session.sessionState().conf().getConfString(SWITCH, "true").trim().equalsIgnoreCase("true");
+    }
+
+    /**
+     * The id of the execution for which the plan is made; -1 if it is not about to run.
+     */
+    private static long execution(SparkContext context) {
+        String id = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+        if (id == null) {
+            return -1L;
+        }
+        QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(id));
+        return query != null && query.logical() instanceof ExplainCommand ? -1L : Long.parseLong(id);
+    }
+
+    /**
+     * True where a plan that is made outside of an execution will run: that of rows to be cached, or of an RDD.
+     */
+    private static boolean isKept() {
+        StackTraceElement[] frames = Thread.currentThread().getStackTrace();
+        for (int at = 0; at < frames.length; at++) {
+            String name = frames[at].getClassName();
+            if (name.startsWith("org.apache.spark.sql.execution.CacheManager")
+                || name.startsWith("org.apache.spark.sql.execution.QueryExecution")
+                && frames[at].getMethodName().toLowerCase().contains("tordd")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private LogicalPlan pruned(LogicalPlan plan, PlannedQuery query) {
+        SparkContext context = query.session().sparkContext();
+        context.setLocalProperty(INSIDE, "true");
+        LogicalPlan found;
+        try {
+            found = (LogicalPlan) planner.apply(query);
+        } finally {
+            context.setLocalProperty(INSIDE, null);
+        }
+        if (found == null || !columns(found).equals(columns(plan))) {
+            return plan;
+        }
+        found.setTagValue(DONE, Boolean.TRUE);
+        return found;
+    }
+
+    private static java.util.List columns(LogicalPlan plan) {
+        java.util.ArrayList found = new java.util.ArrayList();
+        scala.collection.Iterator output = plan.output().iterator();
+        while (output.hasNext()) {
+            Attribute column = (Attribute) output.next();
+            found.add(java.util.Arrays.asList(new Object[] {column.exprId(), column.dataType()}));
+        }
+        return found;
+    }
+
+    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+}

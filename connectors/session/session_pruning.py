@@ -1,0 +1,163 @@
+"""Pruning of every query that a session plans: `enable()`, `disable()`, `history()`.
+
+A rule at the end of Spark's optimiser, written in Java, hands each plan that is about to run to this module, in the
+thread that plans the query, and takes the pruned plan back. The plan is pruned by the code that prunes a DataFrame.
+"""
+
+from __future__ import annotations
+
+import _thread
+import logging
+import threading
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
+from connectors.spark.jvm import (
+    JavaFile,
+    error_kind,
+    has_jvm,
+    instance,
+    jvm_session,
+    optimizer_rules,
+    session_over,
+    set_optimizer_rules,
+    start_callbacks,
+)
+from connectors.spark.session import option_confs
+from connectors.spark.session_state import state_of
+from connectors.spark.versions import version_refusal, warn_of_version
+from pruning.errors import UnsupportedSessionError
+from pruning.keys.cache import PruningCache
+from pruning.options import CONF_PREFIX, PruningOptions
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.prune_report import PruneReport
+
+logger = logging.getLogger("scanprune")
+
+_RULE = JavaFile(
+    "connectors.session",
+    "SessionRule",
+    others=(
+        "PlannedQuery",
+        "connectors.spark.Precheck",
+        "connectors.spark.FileScan",
+        "connectors.spark.IndexCalls",
+    ),
+)
+_QUERY = "the query"
+_MOST_QUERIES = 100
+_MOST_CLONES = 16
+# An interrupt of the user while a query is planned comes again after this time, when the query runs.
+_INTERRUPT_AGAIN_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class SessionPruning:
+    """The pruning of one session and of those that Spark clones from it; called by Java with each planned query."""
+
+    spark: SparkSession
+    options: PruningOptions | None
+    cache: PruningCache | None
+    queries: deque[PrunedQuery] = field(default_factory=lambda: deque(maxlen=_MOST_QUERIES))
+    rule: Any = None
+    _clones: OrderedDict[str, SparkSession] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def apply(self, query: Any) -> Any:
+        """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
+        options = PruningOptions()
+        try:
+            spark = self.spark if query.isOwn() else self._clone(query.session())
+            options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
+            plan, record = prune_plan(spark, query.plan(), options, self.cache)
+            _measure_only(record, int(query.execution()))
+        except Exception as error:
+            logger.debug("Pruning a query of the session failed", exc_info=True)
+            reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
+            logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
+            plan, record = None, PrunedQuery.untouched(reason, options)
+        except KeyboardInterrupt:
+            # Raised here, it would break the connection on which Java waits for this call.
+            threading.Timer(_INTERRUPT_AGAIN_SECONDS, _thread.interrupt_main).start()
+            return None
+        self.queries.appendleft(record)
+        return plan
+
+    def _clone(self, session: Any) -> SparkSession:
+        """The Python object of a session that Spark cloned; the same one for all queries of the session."""
+        key = str(session.sessionUUID())
+        with self._lock:
+            if key not in self._clones:
+                self._clones[key] = session_over(self.spark, session)
+            self._clones.move_to_end(key)
+            while len(self._clones) > _MOST_CLONES:
+                self._clones.popitem(last=False)
+            return self._clones[key]
+
+    class Java:
+        """The interface by which py4j calls the object."""
+
+        implements = ("java.util.function.Function",)
+
+
+def _measure_only(record: PrunedQuery, execution: int) -> None:
+    """Makes the execution for which the plan was made, which has begun, the only one that the report measures."""
+    for scan in record.scans.values():
+        if scan.identity is not None and execution >= 0:
+            scan.identity = replace(scan.identity, execution=execution)
+
+
+@dataclass(slots=True)
+class _Enabled:
+    """The pruning of a session, None where it was not enabled or was disabled; and the queries of before."""
+
+    pruning: SessionPruning | None = None
+    queries: deque[PrunedQuery] = field(default_factory=deque)
+
+
+def check_session(spark: object, asked: str) -> None:
+    """Raises `UnsupportedSessionError` for anything but a classic session; `asked` is what it was given for."""
+    if isinstance(spark, SparkSession) and has_jvm(spark):
+        return
+    is_remote = type(spark).__module__.startswith("pyspark.sql.connect")
+    found = "a session of Spark Connect" if is_remote else f"a {type(spark).__name__}"
+    raise UnsupportedSessionError(f"Cannot {asked}: expected a SparkSession with a JVM of its own, found {found}")
+
+
+def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCache | None) -> None:
+    """Prunes every query that the session plans from now on; a session that is enabled gets the new options."""
+    disable(spark)
+    if version_refusal(spark) is not None:
+        warn_of_version(spark)
+        return
+    pruning = SessionPruning(spark, options, cache)
+    start_callbacks(spark)
+    pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning)
+    set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
+    enabled = state_of(spark).slot(_Enabled)
+    pruning.queries.extend(enabled.queries)
+    enabled.pruning, enabled.queries = pruning, pruning.queries
+
+
+def disable(spark: SparkSession) -> None:
+    """Plans the next query of the session, and of sessions cloned from it, without pruning."""
+    enabled = state_of(spark).slot(_Enabled)
+    if enabled.pruning is None:
+        return
+    rule, enabled.pruning = enabled.pruning.rule, None
+    rule.switchOff()
+    set_optimizer_rules(spark, [each for each in optimizer_rules(spark) if not each.equals(rule)])
+
+
+def history(spark: SparkSession) -> list[PruneReport]:
+    """The reports of the latest queries that the session planned while it was enabled, newest first."""
+    return [each.report() for each in records(spark)]
+
+
+def records(spark: SparkSession) -> list[PrunedQuery]:
+    """The records of these queries."""
+    return list(state_of(spark).slot(_Enabled).queries)

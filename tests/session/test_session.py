@@ -1,0 +1,227 @@
+"""`enable()`: every query that a session plans is pruned, and its rows stay the same."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from connectors.session import session_pruning
+from connectors.spark.jvm import optimizer_rules
+from pruning import disable, enable, explain, history, prune, report
+from pruning.errors import InvalidOptionError, UnsupportedSessionError
+from sample_data.rows import Rows
+from tests.queries.star import FILES, OPTIONS
+from tests.session.conftest import ROWS
+
+pytestmark = pytest.mark.spark
+
+
+def read(spark) -> dict[str, tuple[int, int, int]]:
+    """The files that the scans of the latest query read, those planned, and all."""
+    return {
+        each.planned.table: (each.measured.files_read, each.planned.files_kept, each.planned.files_total)
+        for each in history(spark)[0].tables
+    }
+
+
+PRUNED = (2, 2, FILES)
+
+
+def test_every_action_of_the_session_is_pruned(spark, query, enabled):
+    stock = Rows(spark.sql(query).collect())
+    enabled()
+    assert stock == Rows(spark.sql(query).collect())
+    assert {"sales": PRUNED} == read(spark)
+    assert (ROWS, ROWS) == (spark.sql(query).count(), len(stock))
+    assert {"sales": PRUNED} == read(spark)
+    assert ROWS == len(spark.sql(query).toPandas())
+    assert ROWS == spark.sql(query).toArrow().num_rows
+    assert {"sales": PRUNED} == read(spark)
+
+
+def test_schema_and_plan_above_the_scans_are_those_of_the_query(spark, query, enabled):
+    stock = spark.sql(query).schema
+    enabled()
+    df = spark.sql(query)
+    assert df.collect()
+    assert stock == df.schema
+
+
+def test_the_filters_are_those_of_prune(spark, query, enabled):
+    result = prune(spark.sql(query), options=OPTIONS)
+    expected = [(each.planned.files_kept, each.planned.bytes_kept) for each in report(result).tables]
+    enabled()
+    spark.sql(query).collect()
+    assert expected == [(each.planned.files_kept, each.planned.bytes_kept) for each in history(spark)[0].tables]
+
+
+def test_a_pruned_dataframe_is_pruned_once(spark, query, enabled, planned):
+    enabled()
+    before = planned()
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert ROWS == len(result.collect()) == result.count()
+    assert before == planned()
+    (table,) = report(result).tables
+    assert PRUNED == (table.measured.files_read, table.planned.files_kept, table.planned.files_total)
+
+
+def test_builds_are_not_handed_over(spark, query, enabled, planned):
+    enabled(OPTIONS.with_limits(driver_scan_files=0))
+    before = planned()
+    assert ROWS == len(spark.sql(query).collect())
+    assert before + 1 == planned()
+    assert [False] == [each.on_driver for each in history(spark)[0].builds]
+
+
+def test_disable_leaves_the_next_query_alone(spark, query, enabled, planned):
+    enabled()
+    spark.sql(query).collect()
+    before = planned()
+    disable(spark)
+    disable(spark)
+    assert ROWS == len(spark.sql(query).collect())
+    assert before == planned()
+
+
+def test_rules_of_others_stay(spark, enabled):
+    before = optimizer_rules(spark)
+    enabled()
+    assert len(before) + 1 == len(optimizer_rules(spark))
+    enabled()
+    assert len(before) + 1 == len(optimizer_rules(spark))
+    disable(spark)
+    assert len(before) == len(optimizer_rules(spark))
+
+
+def test_a_conf_switches_it_off_and_on(spark, query, enabled, planned):
+    enabled(None)
+    before = planned()
+    spark.sql("SET spark.pruning.auto = false")
+    try:
+        assert ROWS == spark.sql(query).count()
+        assert before == planned()
+        spark.sql("SET spark.pruning.auto = true")
+        assert ROWS == spark.sql(query).count()
+        assert before + 1 == planned()
+    finally:
+        spark.conf.unset("spark.pruning.auto")
+
+
+def test_confs_of_the_session_count_at_each_query(spark, query, enabled, conf):
+    enabled(None)
+    conf("spark.pruning.always", "true")
+    assert ROWS == spark.sql(query).count()
+    assert {"sales": PRUNED} == read(spark)
+
+
+def test_explaining_starts_no_build(spark, query, enabled, planned):
+    enabled(OPTIONS.with_limits(driver_scan_files=0))
+    before, tracker = planned(), spark.sparkContext.statusTracker()
+    df = spark.sql(query)
+    df.explain()
+    spark.sql(f"EXPLAIN {query}").collect()
+    assert FILES + 1 == len(df.inputFiles())
+    assert explain(df, options=OPTIONS).filters
+    assert before == planned()
+    # Spark runs the plan that it has made for explain().
+    assert ROWS == len(df.collect())
+    assert before == planned()
+    assert ROWS == len(spark.sql(query).collect())
+    assert before + 1 == planned()
+    assert not tracker.getActiveJobsIds()
+
+
+def test_writes_are_pruned(spark, query, enabled, tmp_path):
+    stock = Rows(spark.sql(query).collect())
+    enabled()
+    for format_ in ("parquet", "delta"):
+        folder = str(tmp_path / format_)
+        spark.sql(query).write.format(format_).save(folder)
+        assert {"sales": PRUNED} == read(spark), format_
+        assert stock == Rows(spark.read.format(format_).load(folder).collect())
+
+
+@pytest.mark.parametrize("format_", ["delta", "parquet"])
+def test_commands_with_a_query_are_pruned(spark, query, enabled, format_):
+    stock = Rows(spark.sql(query).collect())
+    enabled()
+    name = f"session_{format_}"
+    try:
+        spark.sql(f"CREATE TABLE {name} USING {format_} AS {query}")
+        assert {"sales": PRUNED} == read(spark)
+        assert stock == Rows(spark.table(name).collect())
+        spark.sql(f"INSERT INTO {name} {query}")
+        assert {"sales": PRUNED} == read(spark)
+        assert 2 * ROWS == spark.table(name).count()
+        spark.sql(f"INSERT OVERWRITE {name} {query}")
+        assert {"sales": PRUNED} == read(spark)
+        assert stock == Rows(spark.table(name).collect())
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_rows_to_be_cached_are_pruned_and_found_again(spark, query, enabled, planned):
+    enabled()
+    before = planned()
+    df = spark.sql(query).cache()
+    try:
+        assert before + 1 == planned()
+        assert ROWS == df.count()
+        assert "InMemoryTableScan" in spark.sql(query)._jdf.queryExecution().executedPlan().toString()
+        assert before + 1 == planned()
+    finally:
+        df.unpersist()
+
+
+def test_another_session_is_left_alone(spark, query, enabled, planned, star):
+    enabled()
+    before, other = planned(), spark.newSession()
+    for name in ("sales", "days"):
+        spark.table(f"{star}{name}").createOrReplaceGlobalTempView(f"{star}{name}")
+    try:
+        asked = query.replace(star, f"global_temp.{star}")
+        assert ROWS == other.sql(asked).count()
+        assert before == planned()
+        assert [] == history(other)
+    finally:
+        for name in ("sales", "days"):
+            spark.catalog.dropGlobalTempView(f"{star}{name}")
+
+
+def test_trouble_gives_the_unpruned_answer(spark, query, enabled, monkeypatch, caplog):
+    enabled()
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(session_pruning, "prune_plan", broken)
+    with caplog.at_level(logging.WARNING, logger="scanprune"):
+        assert ROWS == spark.sql(query).count()
+    assert 1 == len(caplog.records)
+    assert "ZeroDivisionError" in caplog.text
+    assert not history(spark)[0].tables
+
+
+def test_an_error_of_the_query_is_that_of_spark(spark, query, enabled):
+    enabled()
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"), contextlib.suppress(UnsupportedSessionError):
+        spark.sql(f"SELECT 1 div (amount - amount) FROM ({query})").collect()
+
+
+def test_sixteen_threads_at_once(spark, query, enabled):
+    enabled()
+    with ThreadPoolExecutor(16) as pool:
+        assert [ROWS] * 32 == list(pool.map(lambda _: spark.sql(query).count(), range(32)))
+    assert {"sales": PRUNED} == read(spark)
+
+
+def test_wrong_arguments_are_named(spark, query):
+    with pytest.raises(UnsupportedSessionError, match=r"expected a SparkSession .* found a DataFrame"):
+        enable(spark.sql(query))
+    with pytest.raises(InvalidOptionError, match="expected a PruningOptions"):
+        enable(spark, options="fast")
+    with pytest.raises(InvalidOptionError, match="expected a PruningCache"):
+        enable(spark, cache={})
