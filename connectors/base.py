@@ -129,6 +129,11 @@ class Connector(ABC):
     size_calls: tuple[str, ...] = ()
     # Confs in which the format notes what the session did; no rows depend on them.
     noted_confs: tuple[str, ...] = ()
+    # Simple names of the file indexes of pruned scans, and of those by which commands of the format read files of their
+    # own choice: a session that prunes every query leaves such queries alone.
+    settled_indexes: tuple[str, ...] = ()
+    # Simple names of expressions that count rows for the history of a command, and count twice if evaluated twice.
+    counters: tuple[str, ...] = ()
 
     @abstractmethod
     def claims_path(self, spark: SparkSession, path: str) -> bool:

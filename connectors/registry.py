@@ -363,6 +363,16 @@ def size_calls(spark: SparkSession) -> str:
     return " ".join(call for each in connectors_of(spark) for call in each.size_calls)
 
 
+def settled_indexes(spark: SparkSession) -> str:
+    """The `Connector.settled_indexes` of all connectors, with spaces around each."""
+    return f" {' '.join(name for each in connectors_of(spark) for name in each.settled_indexes)} "
+
+
+def counters(spark: SparkSession) -> str:
+    """The `Connector.counters` of all connectors, with spaces around each."""
+    return f" {' '.join(name for each in connectors_of(spark) for name in each.counters)} "
+
+
 def noted_confs(spark: SparkSession) -> str:
     """The `Connector.noted_confs` of all connectors, with spaces between them."""
     return " ".join(conf for each in connectors_of(spark) for conf in each.noted_confs)

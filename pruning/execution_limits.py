@@ -105,6 +105,22 @@ class ExecutionLimits:
         0.01, "seconds", "a report looks again for the end of an action after this time", 0.001, 0.001, _DAY
     )
 
+    # Sessions that prune every query.
+    history_queries: int = limit(
+        100, "queries", "the latest ones of a session, whose plans are kept for its history: some 0.1 MB each", 1, 1
+    )
+    cloned_sessions: int = limit(
+        16, "sessions", "copies that Spark made of a session, as for streams, whose statistics are kept", 1, 1
+    )
+    interrupt_again_seconds: float = limit(
+        0.05,
+        "seconds",
+        "an interrupt while a query is planned comes again after this time, when it runs",
+        0.0,
+        0.0,
+        _DAY,
+    )
+
     # Lists of files, and counts of what actions read.
     listed_versions: int = limit(
         64,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pruning import PruneReport, PruningOptions, disable, enable, prune, report
+from pruning import PruningOptions, prune, report
 from sample_data.plain_duckdb import load, plain_duckdb
 from sample_data.rows import Rows
+from tests.in_session import in_session, kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,30 +53,12 @@ class ThreeWays:
         assert df.schema == result.schema
         rows = Rows(df.collect())
         assert rows == Rows(result.collect())
-        self._agreed_in_session(query, options, rows, result)
+        again, told = in_session(self.spark, options, lambda: Rows(self.spark.sql(query).collect()))
+        assert rows == again
+        assert kept(report(result)) == kept(told)
         if by_duck:
             assert rows == Rows(self.duck.execute(duck or query.replace("`", '"')).fetchall())
         return df, result
-
-    def _agreed_in_session(self, query: str, options: PruningOptions, rows: Rows, result: DataFrame) -> None:
-        """Asserts that the query has the same rows and filters in a session that prunes every query."""
-        from connectors.session.session_pruning import records  # noqa: PLC0415 - tests without Spark load none
-
-        enable(self.spark, options=options)
-        try:
-            before = records(self.spark)[:1]
-            assert rows == Rows(self.spark.sql(query).collect())
-            latest = records(self.spark)[:1]
-        finally:
-            disable(self.spark)
-        # A query without a join or a sorted limit is not handed over.
-        is_new = bool(latest) and not (before and before[0] is latest[0])
-        assert _kept(report(result)) == (_kept(latest[0].report()) if is_new else [])
-
-
-def _kept(told: PruneReport) -> list[tuple[str, int | None, int | None]]:
-    """The files that each pruned scan was planned to read, and all."""
-    return sorted((each.planned.table, each.planned.files_kept, each.planned.files_total) for each in told.tables)
 
 
 @contextmanager

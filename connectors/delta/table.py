@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from connectors.base import Connector, OpaqueTable, OptimizedQuery, ScannedVersion, Table
 from connectors.columns import Column, quoted, resolve
 from connectors.delta.file_index import (
+    PRUNED_INDEX,
     SIZE_CALLS,
     SKIPPING_CONF,
     SNAPSHOT_CALLS,
@@ -73,6 +74,8 @@ class DeltaConnector(Connector):
     snapshot_calls = SNAPSHOT_CALLS
     size_calls = SIZE_CALLS
     noted_confs = ("spark.databricks.delta.lastCommitVersionInSession",)
+    settled_indexes = (PRUNED_INDEX, "TahoeBatchFileIndex")
+    counters = ("IncrementMetric",)
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:
         """True for a directory that holds a log."""

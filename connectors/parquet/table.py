@@ -87,6 +87,7 @@ class ParquetConnector(Connector):
     file_formats = ("ParquetFileFormat",)
     skipping_conf = "spark.sql.parquet.filterPushdown"
     vectorised_confs = VECTORISED_CONFS
+    settled_indexes = ("PinnedFileIndex",)
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:  # noqa: ARG002 - the last one that is asked
         """True: any path may hold Parquet files."""

@@ -11,11 +11,13 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
+from connectors.registry import counters, settled_indexes
 from connectors.spark.jvm import (
     JavaFile,
     error_kind,
@@ -32,6 +34,7 @@ from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.cache import PruningCache
+from pruning.limits import Limits
 from pruning.options import CONF_PREFIX, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.prune_report import PruneReport
@@ -49,10 +52,6 @@ _RULE = JavaFile(
     ),
 )
 _QUERY = "the query"
-_MOST_QUERIES = 100
-_MOST_CLONES = 16
-# An interrupt of the user while a query is planned comes again after this time, when the query runs.
-_INTERRUPT_AGAIN_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ class SessionPruning:
     spark: SparkSession
     options: PruningOptions | None
     cache: PruningCache | None
-    queries: deque[PrunedQuery] = field(default_factory=lambda: deque(maxlen=_MOST_QUERIES))
+    queries: deque[PrunedQuery]
     rule: Any = None
     _clones: OrderedDict[str, SparkSession] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -82,10 +81,14 @@ class SessionPruning:
             plan, record = None, PrunedQuery.untouched(reason, options)
         except KeyboardInterrupt:
             # Raised here, it would break the connection on which Java waits for this call.
-            threading.Timer(_INTERRUPT_AGAIN_SECONDS, _thread.interrupt_main).start()
+            threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
             return None
         self.queries.appendleft(record)
         return plan
+
+    @property
+    def _limits(self) -> Limits:
+        return _limits(self.options)
 
     def _clone(self, session: Any) -> SparkSession:
         """The Python object of a session that Spark cloned; the same one for all queries of the session."""
@@ -94,7 +97,7 @@ class SessionPruning:
             if key not in self._clones:
                 self._clones[key] = session_over(self.spark, session)
             self._clones.move_to_end(key)
-            while len(self._clones) > _MOST_CLONES:
+            while len(self._clones) > self._limits.cloned_sessions:
                 self._clones.popitem(last=False)
             return self._clones[key]
 
@@ -102,6 +105,10 @@ class SessionPruning:
         """The interface by which py4j calls the object."""
 
         implements = ("java.util.function.Function",)
+
+
+def _limits(options: PruningOptions | None) -> Limits:
+    return (PruningOptions() if options is None else options).limits
 
 
 def _measure_only(record: PrunedQuery, execution: int) -> None:
@@ -134,12 +141,13 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     if version_refusal(spark) is not None:
         warn_of_version(spark)
         return
-    pruning = SessionPruning(spark, options, cache)
-    start_callbacks(spark)
-    pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning)
-    set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled = state_of(spark).slot(_Enabled)
-    pruning.queries.extend(enabled.queries)
+    most = _limits(options).history_queries
+    pruning = SessionPruning(spark, options, cache, deque(islice(enabled.queries, most), most))
+    start_callbacks(spark)
+    names = settled_indexes(spark), counters(spark)
+    pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names)
+    set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled.pruning, enabled.queries = pruning, pruning.queries
 
 

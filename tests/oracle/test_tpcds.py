@@ -33,6 +33,7 @@ from sample_data.tpcds import TpcdsFiles, generate
 from sample_data.tpcds_answers import disagreement, disorder
 from sample_data.tpcds_queries import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from tests.costs import ALWAYS
+from tests.in_session import in_session, kept
 from tests.kept import kept_folder
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -101,6 +102,10 @@ def test_pruned_rows_equal_spark_and_duckdb(spark, tpcds, number):
     result = prune(df, options=OPTIONS)
     check_answer(tpcds, query, stock, df, result)
     check_scans(number, result)
+    again, told = in_session(spark, OPTIONS, lambda: by_spark(spark.sql(query.text)))
+    assert "" == disagreement(query, tpcds.duck, stock, again)
+    assert "" == disorder(query, df.columns, stock, again)
+    assert kept(report(result)) == kept(told)
     if number in ALL_FILTERS:
         check_answer(tpcds, query, stock, df, prune(df, options=ALWAYS))
 

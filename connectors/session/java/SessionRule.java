@@ -19,9 +19,9 @@ import org.apache.spark.sql.execution.datasources.WriteFiles;
  * takes the pruned plan back. Whatever goes wrong, the plan stays as it was.
  *
  * Not handed over are plans that are only explained, plans without a join or a sorted limit over files, plans that are
- * pruned already, plans inside expressions, which are parts of a plan that is handed over, and whatever is planned
- * while another plan is pruned: the builds, and the queries by which a table format reads its own log. A property of
- * the thread tells of them, which threads that are started meanwhile inherit.
+ * pruned already, the reading of a format's own commands, plans inside expressions, which are parts of a plan that is
+ * handed over, and whatever is planned while another plan is pruned: the builds, and the queries by which a table
+ * format reads its own log. A property of the thread tells of them, which threads that are started meanwhile inherit.
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
@@ -34,11 +34,18 @@ public class SessionRule extends Rule {
     private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
     private final java.util.function.Function planner;
     private final SparkSession own;
+    private final String settledIndexes;
+    private final String counters;
     private volatile boolean isOn = true;
 
-    public SessionRule(SparkSession own, java.util.function.Function planner) {
+    /**
+     * The names of file indexes and of expressions have spaces around each.
+     */
+    public SessionRule(SparkSession own, java.util.function.Function planner, String settledIndexes, String counters) {
         this.own = own;
         this.planner = planner;
+        this.settledIndexes = settledIndexes;
+        this.counters = counters;
     }
 
     /**
@@ -74,7 +81,7 @@ public class SessionRule extends Rule {
         SparkSession session = (SparkSession) SparkSession.active();
         SparkContext context = session.sparkContext();
         if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session)
-            || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || isPruned(plan)) {
+            || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || readsForOthers(plan) || counts(plan)) {
             return plan;
         }
         long execution = execution(context);
@@ -83,14 +90,34 @@ public class SessionRule extends Rule {
     }
 
     /**
-     * True for a query over what prune() or pruned_read() returned: it reads the files of an index of theirs.
+     * True for a query over what prune() or pruned_read() returned, and for one in which a command reads files of its
+     * own choice: each reads by an index of its own.
      */
-    private static boolean isPruned(LogicalPlan plan) {
+    private boolean readsForOthers(LogicalPlan plan) {
         scala.collection.Iterator leaves = plan.collectLeaves().iterator();
         while (leaves.hasNext()) {
             HadoopFsRelation files = FileScan.files((LogicalPlan) leaves.next());
-            String index = files == null ? "" : files.location().getClass().getSimpleName();
-            if (index.equals("PrunedFileIndex") || index.equals("PinnedFileIndex")) {
+            if (files != null && names(settledIndexes, files.location())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * True where an expression counts rows for the history of a command: evaluated once more by an optimiser, it would
+     * count them twice.
+     */
+    private boolean counts(TreeNode node) {
+        boolean isPlan = node instanceof LogicalPlan;
+        return names(counters, node) || anyCounts(node.children())
+            || isPlan && anyCounts(((LogicalPlan) node).expressions());
+    }
+
+    private boolean anyCounts(scala.collection.Seq nodes) {
+        scala.collection.Iterator each = nodes.iterator();
+        while (each.hasNext()) {
+            if (counts((TreeNode) each.next())) {
                 return true;
             }
         }
@@ -108,6 +135,10 @@ public class SessionRule extends Rule {
         LogicalPlan pruned = visited(below);
         return pruned == below ? plan
             : (LogicalPlan) plan.withNewChildren(sequence(java.util.Collections.singletonList(pruned)));
+    }
+
+    private static boolean names(String known, Object found) {
+        return known.contains(" " + found.getClass().getSimpleName() + " ");
     }
 
     private static boolean isSwitchedOn(SparkSession session) {

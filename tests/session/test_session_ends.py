@@ -1,0 +1,77 @@
+"""Trouble while a query of a session is planned: the query runs, or ends, as without pruning, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from connectors.session import session_pruning
+from connectors.spark.jvm import optimized_plan, session_over
+from pruning import disable, history
+from tests.queries.star import BY_JOB, FILES
+from tests.session.conftest import ROWS
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ONE_FORMAT = pytest.mark.parametrize("star", ["delta"], indirect=True)
+# Deterministic, and runs longer than any test waits.
+ENDLESS = "AND NOT exists(sequence(d.day, 500), x -> exists(sequence(d.day, 500), y -> x + y < d.day))"
+
+
+@ONE_FORMAT
+@pytest.mark.parametrize("returned", ["other columns", "no plan"])
+def test_what_is_no_plan_of_the_query_is_not_taken(spark, query, enabled, monkeypatch, returned):
+    inner = session_pruning.prune_plan
+    other = optimized_plan(spark.range(3)) if returned == "other columns" else "a text"
+    monkeypatch.setattr(session_pruning, "prune_plan", lambda *given: (other, inner(*given)[1]))
+    enabled()
+    assert ROWS == len(spark.sql(query).collect())
+
+
+@ONE_FORMAT
+def test_an_interrupt_while_a_build_runs_ends_the_query(spark, query, enabled):
+    enabled(BY_JOB)
+    tracker, main = spark.sparkContext.statusTracker(), threading.get_ident()
+    assert main == threading.main_thread().ident
+
+    def interrupt() -> None:
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=interrupt, daemon=True)
+    sender.start()
+    with pytest.raises(KeyboardInterrupt):
+        spark.sql(f"{query} {ENDLESS}").collect()
+    sender.join()
+
+    def running() -> tuple[list[int], list[str]]:
+        names = [each.name for each in threading.enumerate() if each.name.startswith(("build of", "end of"))]
+        return list(tracker.getActiveJobsIds()), names
+
+    deadline = time.monotonic() + 60
+    while running() != ([], []) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert ([], []) == running()
+    # The session goes on.
+    assert ROWS == spark.sql(query).count()
+
+
+@ONE_FORMAT
+def test_a_cloned_session_is_pruned_by_its_own_confs(spark, query, enabled, planned):
+    enabled(None)
+    clone = session_over(spark, spark._jsparkSession.cloneSession())
+    clone.conf.set("spark.pruning.always", "true")
+    assert ROWS == clone.sql(query).count()
+    assert 1 == planned()
+    (table,) = history(spark)[0].tables
+    assert (2, 2, FILES) == (table.measured.files_read, table.planned.files_kept, table.planned.files_total)
+    assert ROWS == spark.sql(query).count()
+    assert () == history(spark)[0].tables
+    disable(spark)
+    assert ROWS == clone.sql(query).count()
+    assert 2 == planned()
