@@ -109,6 +109,17 @@ class ExecutionLimits:
     history_queries: int = limit(
         100, "queries", "the latest ones of a session, whose plans are kept for its history: some 0.1 MB each", 1, 1
     )
+    refused_queries: int = limit(
+        256, "queries", "those with nothing to prune are not planned again; a dashboard has fewer", 0
+    )
+    refused_query_seconds: float = limit(
+        600.0,
+        "seconds",
+        "after this time such a query is planned again, since rates and files may have changed",
+        0.0,
+        0.0,
+        _DAY,
+    )
     cloned_sessions: int = limit(
         16, "sessions", "copies that Spark made of a session, as for streams, whose statistics are kept", 1, 1
     )

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.registry import counters, settled_indexes
+from connectors.session.refusals import Refusals
 from connectors.spark.jvm import (
     JavaFile,
     error_kind,
@@ -63,6 +65,7 @@ class SessionPruning:
     cache: PruningCache | None
     queries: deque[PrunedQuery]
     rule: Any = None
+    _refusals: Refusals = field(default_factory=Refusals)
     _clones: OrderedDict[str, SparkSession] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,7 +75,7 @@ class SessionPruning:
         try:
             spark = self.spark if query.isOwn() else self._clone(query.session())
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            plan, record = prune_plan(spark, query.plan(), options, self.cache)
+            plan, record = self._pruned(spark, query.plan(), options)
             _measure_only(record, int(query.execution()))
         except Exception as error:
             logger.debug("Pruning a query of the session failed", exc_info=True)
@@ -85,6 +88,21 @@ class SessionPruning:
             return None
         self.queries.appendleft(record)
         return plan
+
+    def _pruned(self, spark: SparkSession, plan: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
+        """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
+        try:
+            digest = int(plan.semanticHash())
+        except Py4JError:
+            # Some nodes have no form without names and ids.
+            return prune_plan(spark, plan, options, self.cache)
+        known = self._refusals.get(digest, options)
+        if known is not None:
+            return None, known
+        found, record = prune_plan(spark, plan, options, self.cache)
+        if found is None and not (record.plan and record.plan.levels):
+            self._refusals.add(digest, options, record, options.limits)
+        return found, record
 
     @property
     def _limits(self) -> Limits:

@@ -117,6 +117,28 @@ def test_confs_of_the_session_count_at_each_query(spark, query, enabled, conf):
     assert {"sales": PRUNED} == read(spark)
 
 
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_a_query_with_nothing_to_prune_is_planned_once(spark, query, enabled, planned, conf):
+    enabled(None)
+    assert ROWS == spark.sql(query).count() == spark.sql(query).count()
+    assert 1 == planned()
+    first, second = history(spark)[:2]
+    assert ((), first.nothing) == (second.tables, second.nothing)
+    assert "no scan below a join" in first.nothing
+    # Other options may prune it.
+    conf("spark.pruning.always", "true")
+    assert ROWS == spark.sql(query).count()
+    assert {"sales": PRUNED} == read(spark)
+    assert 2 == planned()
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_a_query_with_filters_is_planned_each_time(spark, query, enabled, planned):
+    enabled()
+    assert ROWS == spark.sql(query).count() == spark.sql(query).count()
+    assert 2 == planned()
+
+
 def test_explaining_starts_no_build(spark, query, enabled, planned):
     enabled(OPTIONS.with_limits(driver_scan_files=0))
     before, tracker = planned(), spark.sparkContext.statusTracker()
