@@ -172,6 +172,7 @@ _TARGETS = (
     Target("all 99, once: slowest to stock Spark", _NOT_SLOWER, _none_slower, _ALL, _ONCE),
     Target("all of `ssb`, warm: slowest", _NOT_SLOWER, _none_slower, _names("ssb"), "contest-ssb-sf5"),
     Target("all of `ssb`, once: slowest", _NOT_SLOWER, _none_slower, _names("ssb"), "contest-ssb-once-sf5"),
+    Target("all of `events`, warm: slowest", _NOT_SLOWER, _none_slower, _names("events"), "contest-events-sf10"),
     Target("all of `events`, once: slowest", _NOT_SLOWER, _none_slower, _names("events"), "contest-events-once-sf10"),
     Target("all 99, once: most bytes to stock Spark", "at most 1.02", _none_reads_more, _ALL, _ONCE),
     Target("unclustered keys only (q96), warm, times faster", "at least 1.8", _times_faster(1.8), _UNCLUSTERED),
