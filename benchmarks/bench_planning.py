@@ -22,7 +22,7 @@ from pruning import PruningOptions
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
-from pruning.query.plan_statistics import Sizes
+from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import answered
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
@@ -65,9 +65,10 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     traced = time.perf_counter()
     options = PruningOptions()
     metadata = PlanMetadata(plan, options.limits)
-    sizes = sizes_before_builds(metadata, options)
+    facts = query_facts(metadata)
+    sizes = sizes_before_builds(metadata, facts, options)
     sized = time.perf_counter()
-    filters = answered(FilterPlan.before_builds(graph, sizes, options, query_facts(metadata)), metadata.answer)
+    filters = answered(FilterPlan.before_builds(graph, sizes, options, facts), metadata.answer)
     done = time.perf_counter()
     return {
         "milliseconds": 1000 * (done - began),
@@ -81,9 +82,8 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     }
 
 
-def sizes_before_builds(metadata: PlanMetadata, options: PruningOptions) -> Sizes:
+def sizes_before_builds(metadata: PlanMetadata, facts: QueryFacts, options: PruningOptions) -> Sizes:
     """The sizes of a query's scans before any build has run."""
-    facts = query_facts(metadata)
     statistics = KnownStatistics(metadata.plan.root, facts, options)
     return Sizes(facts.sizes, facts.files, (), statistics=statistics, remote=facts.remote, cores=facts.cores)
 

@@ -110,8 +110,9 @@ def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
-        sizes = sizes_before_builds(metadata, options)
-        filters = answered(FilterPlan.before_builds(graph, sizes, options, query_facts(metadata)), metadata.answer)
+        facts = query_facts(metadata)
+        sizes = sizes_before_builds(metadata, facts, options)
+        filters = answered(FilterPlan.before_builds(graph, sizes, options, facts), metadata.answer)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len(
             {(*edge.build_side.id, probe.relation.id, probe.column) for edge, probe in _reached(graph)}

@@ -364,13 +364,13 @@ def size_calls(spark: SparkSession) -> str:
 
 
 def settled_indexes(spark: SparkSession) -> str:
-    """The `Connector.settled_indexes` of all connectors, with spaces around each."""
-    return f" {' '.join(name for each in connectors_of(spark) for name in each.settled_indexes)} "
+    """The `Connector.settled_indexes` of all connectors, with spaces between them."""
+    return " ".join(name for each in connectors_of(spark) for name in each.settled_indexes)
 
 
 def counters(spark: SparkSession) -> str:
-    """The `Connector.counters` of all connectors, with spaces around each."""
-    return f" {' '.join(name for each in connectors_of(spark) for name in each.counters)} "
+    """The `Connector.counters` of all connectors, with spaces between them."""
+    return " ".join(name for each in connectors_of(spark) for name in each.counters)
 
 
 def noted_confs(spark: SparkSession) -> str:

@@ -107,7 +107,7 @@ class ExecutionLimits:
 
     # Sessions that prune every query.
     history_queries: int = limit(
-        100, "queries", "the latest ones of a session, whose plans are kept for its history: some 0.1 MB each", 1, 1
+        100, "queries", "the latest ones of a session, whose plans are kept in memory for its history", 1, 1
     )
     refused_queries: int = limit(
         256, "queries", "those with nothing to prune are not planned again; a dashboard has fewer", 0

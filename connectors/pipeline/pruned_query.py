@@ -81,6 +81,14 @@ class PrunedQuery:
         """The record of an unchanged query."""
         return PrunedQuery(None, {}, Sizes({}, (), ()), {}, (reason,), options)
 
+    @staticmethod
+    def failed(error: Exception, options: PruningOptions) -> PrunedQuery:
+        """The record of a query that stays unchanged since pruning it failed, after one warning."""
+        logger.debug("Pruning the query failed", exc_info=error)
+        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
+        logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
+        return PrunedQuery.untouched(reason, options)
+
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
         if self.plan is None or self.answer is None:
@@ -206,11 +214,8 @@ def prune_query(
         ):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options, cache)
-    except Exception as error:
-        logger.debug("Pruning the query failed", exc_info=True)
-        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
-        logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
-        return df, PrunedQuery.untouched(reason, options)
+    except Exception as error:  # noqa: BLE001 - the record tells of it
+        return df, PrunedQuery.failed(error, options)
 
 
 def _least_bytes(spark: SparkSession, options: PruningOptions) -> int:

@@ -7,7 +7,6 @@ thread that plans the query, and takes the pruned plan back. The plan is pruned 
 from __future__ import annotations
 
 import _thread
-import logging
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ from connectors.registry import counters, settled_indexes
 from connectors.session.refusals import Refusals
 from connectors.spark.jvm import (
     JavaFile,
-    error_kind,
     has_jvm,
     instance,
     jvm_session,
@@ -38,10 +36,7 @@ from pruning.errors import UnsupportedSessionError
 from pruning.keys.cache import PruningCache
 from pruning.limits import Limits
 from pruning.options import CONF_PREFIX, PruningOptions
-from pruning.reasons import Reason, ReasonCode
 from pruning.results.prune_report import PruneReport
-
-logger = logging.getLogger("scanprune")
 
 _RULE = JavaFile(
     "connectors.session",
@@ -53,7 +48,6 @@ _RULE = JavaFile(
         "connectors.spark.IndexCalls",
     ),
 )
-_QUERY = "the query"
 
 
 @dataclass(slots=True)
@@ -77,11 +71,8 @@ class SessionPruning:
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
             plan, record = self._pruned(spark, query.plan(), options)
             _measure_only(record, int(query.execution()))
-        except Exception as error:
-            logger.debug("Pruning a query of the session failed", exc_info=True)
-            reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
-            logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
-            plan, record = None, PrunedQuery.untouched(reason, options)
+        except Exception as error:  # noqa: BLE001 - the record tells of it
+            plan, record = None, PrunedQuery.failed(error, options)
         except KeyboardInterrupt:
             # Raised here, it would break the connection on which Java waits for this call.
             threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()

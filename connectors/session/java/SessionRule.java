@@ -34,18 +34,18 @@ public class SessionRule extends Rule {
     private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
     private final java.util.function.Function planner;
     private final SparkSession own;
-    private final String settledIndexes;
-    private final String counters;
+    private final java.util.List settledIndexes;
+    private final java.util.List counters;
     private volatile boolean isOn = true;
 
     /**
-     * The names of file indexes and of expressions have spaces around each.
+     * The names of file indexes and of expressions have spaces between them.
      */
     public SessionRule(SparkSession own, java.util.function.Function planner, String settledIndexes, String counters) {
         this.own = own;
         this.planner = planner;
-        this.settledIndexes = settledIndexes;
-        this.counters = counters;
+        this.settledIndexes = java.util.Arrays.asList(settledIndexes.split(" "));
+        this.counters = java.util.Arrays.asList(counters.split(" "));
     }
 
     /**
@@ -137,8 +137,8 @@ public class SessionRule extends Rule {
             : (LogicalPlan) plan.withNewChildren(sequence(java.util.Collections.singletonList(pruned)));
     }
 
-    private static boolean names(String known, Object found) {
-        return known.contains(" " + found.getClass().getSimpleName() + " ");
+    private static boolean names(java.util.List known, Object found) {
+        return known.contains(found.getClass().getSimpleName());
     }
 
     private static boolean isSwitchedOn(SparkSession session) {
