@@ -98,14 +98,18 @@ def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
 
 def _alike(plan: SparkPlan) -> Sequence[Node]:
     """The nodes that may have an equal node, so that Spark may reuse their exchange."""
-    tables = Counter(each.table for each in relations_of(plan.root))
+    leaves = Counter(_leaf(each) for each in plan.root.walk() if not each.children)
     is_reused = str(plan.spark.conf.get("spark.sql.exchange.reuse", "true")).lower() == "true"
-    if not is_reused or max(tables.values(), default=0) < 2:
+    if not is_reused or max(leaves.values(), default=0) < 2:
         return ()
     shapes: dict[int, Hashable] = {}
     _shape(plan.root, shapes)
     often = Counter(shapes.values())
     return tuple(each for each in plan.root.walk() if often[shapes[each.id]] > 1)
+
+
+def _leaf(node: Node) -> str:
+    return node.table if isinstance(node, Relation) else node.kind
 
 
 def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:

@@ -41,6 +41,7 @@ _PLAN = JavaFile(
         "SparkFilterRemover",
         "AnalyzedPlan",
         "NodeLines",
+        "RddRows",
         "NodeReplacer",
         "LeafFacts",
         "FileScan",

@@ -1,11 +1,11 @@
-"""`BuildSelection`: the build sides that may be run for each scan: sound and repeatable ones that may leave out keys.
+"""`BuildSelection`: the build sides that may be run for each scan: sound ones that may leave out keys.
 
 Soundness is decided here, and that a scan is not too small to be planned anew; other worth in `filter_choice.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pruning.cost.estimate import short
@@ -29,8 +29,11 @@ _REPEATABLE = frozenset(
         "Generate",
         "Join",
         "LocalRelation",
+        "LogicalRDD",
         "LogicalRelation",
+        "OneRowRelation",
         "Project",
+        "Range",
         "RebalancePartitions",
         "Repartition",
         "RepartitionByExpression",
@@ -43,6 +46,22 @@ _REPEATABLE = frozenset(
 )
 # Cached rows may be lost, and then made again from tables that have changed.
 _CACHED = "InMemoryRelation"
+# Operators that may give other rows in each run, and can be run apart from the query.
+_RUN_ONCE = frozenset(
+    {
+        "ArrowEvalPython",
+        "BatchEvalPython",
+        "FlatMapGroupsInArrow",
+        "FlatMapGroupsInPandas",
+        "GlobalLimit",
+        "LocalLimit",
+        "MapInArrow",
+        "MapInPandas",
+        "Offset",
+        "Sample",
+        _CACHED,
+    }
+)
 # The keys of such rows; the beginning of a message.
 NEEDS_ROWS = "they count only if the query joins the rows of the build"
 
@@ -59,14 +78,15 @@ class RefusedBuild:
 class _BuildTraits:
     """A plan that may be run: the bytes it reads, and whether it may give fewer keys than its tables hold.
 
-    - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build
-    - `is_cached`: some of its rows are those of a cached plan
+    - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build, and cannot be run
+      apart, or is run by Spark once for several places
+    - `needs_rows`: a later run may give other rows
     """
 
     size: int
     unrepeatable: str | None
     leaves_out: bool
-    is_cached: bool
+    needs_rows: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +102,14 @@ class BuildSelection:
     edges: Sequence[Edge]
     root: Node
     benefits: Benefits
+    equal: Collection[int] = ()
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
 
     @staticmethod
     def of(graph: JoinGraph, sizes: Sizes, options: PruningOptions, facts: QueryFacts | None = None) -> BuildSelection:
         """The rules for the edges of a query."""
-        return BuildSelection(sizes, options, graph.edges, graph.root, Benefits.of(sizes, options.limits, facts))
+        benefits = Benefits.of(sizes, options.limits, facts)
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, facts.equal if facts else ())
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -144,7 +166,7 @@ class BuildSelection:
 
     def needs_rows(self, build_side: BuildSide) -> bool:
         """True where a later run of a build side may give other rows than this one."""
-        return self._traits_of(build_side.node).is_cached
+        return self._traits_of(build_side.node).needs_rows
 
     def leaves_out(self, build_side: BuildSide) -> bool:
         """True where a build side may give fewer keys than its tables hold.
@@ -170,11 +192,17 @@ class BuildSelection:
         unrepeatable = traits.unrepeatable or self._unrepeatable_in_key(build_side)
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
+        if self.needs_rows(build_side) and self._is_inside_a_build(build_side.node):
+            return Reason(ReasonCode.READ_BY_BUILD, subject)
         if self.needs_rows(build_side) and not (self.options.always or self.benefits.may_fit(build_side.node)):
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, which are expected to be too many")
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         return None
+
+    def _is_inside_a_build(self, node: Node) -> bool:
+        """True for a part of a build that has run, which may have read other rows than another run of the part."""
+        return node.id in self.sizes.materialized and node.id not in self.sizes.rows
 
     def _unrepeatable_in_key(self, build_side: BuildSide) -> str | None:
         """The kind of a node by which the query may compute another key from the same rows.
@@ -183,26 +211,34 @@ class BuildSelection:
         """
         plans = build_side.join.subqueries if build_side.key.column is None else ()
         nodes = (node for plan in plans for node in plan.walk())
-        return next((each.kind for each in nodes if each.kind == _CACHED or not _is_repeatable(each, self.sizes)), None)
+        return next((each.kind for each in nodes if not _is_repeatable(each, self.sizes)), None)
 
     def _traits_of(self, node: Node) -> _BuildTraits:
         if node.id not in self._traits:
             below = [self._traits_of(each) for each in (*node.children, *node.subqueries)]
-            unrepeatable = None if _is_repeatable(node, self.sizes) else node.kind
+            repeats = _is_repeatable(node, self.sizes)
+            unrepeatable = None if repeats or self._may_run_once(node) else node.kind
             own = self.sizes.scanned.get(node.id, 0) if isinstance(node, Relation) else 0
             self._traits[node.id] = _BuildTraits(
                 own + sum(each.size for each in below),
                 next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
                 _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
-                node.kind == _CACHED or any(each.is_cached for each in below),
+                not repeats or any(each.needs_rows for each in below),
             )
         return self._traits[node.id]
 
+    def _may_run_once(self, node: Node) -> bool:
+        """True where the query may join the rows of a build instead of running an unrepeatable node.
+
+        Rows of a node that Spark runs once for several places of the query have to be the same in all of them.
+        """
+        if node.kind == _CACHED:
+            return True
+        return node.kind in _RUN_ONCE | _REPEATABLE and node.id not in self.equal
+
 
 def _is_repeatable(node: Node, sizes: Sizes) -> bool:
-    """True where a node gives the query the rows that it gave a build, or is not run again for the query."""
-    if node.kind == _CACHED:
-        return True
+    """True where a node gives the query the rows that it gave a build."""
     if node.kind not in _REPEATABLE or not node.is_deterministic:
         return False
     match node:
@@ -224,6 +260,7 @@ def _leaves_out(node: Node, sizes: Sizes) -> bool:
         case Join(type="LeftSemi" | "LeftAnti"):
             return True
         case Relation():
-            return node.id in sizes.pruned
+            return node.id in sizes.pruned or node.id not in sizes.files
         case _:
-            return node.kind in ("LocalRelation", _CACHED)
+            # Rows of no table: a list of keys.
+            return not node.children

@@ -93,7 +93,8 @@ class _Choice:
         saved, keys = saved if effects else little, max(1, keys)
         paid, run = benefits.paid(node, keys), benefits.run(node, keys)
         # Without the rows of the build in its place, the query would run the build's plan once more.
-        must_fit = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
+        spared = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
+        must_fit = build[0].needs_rows or spared
         used = tuple(map(effects.get, range(len(build))))
         benefit = Benefit(paid, saved, run, benefits.scans(node))
         return _Offer(build, benefit, used, benefits.may_fit(node), must_fit, benefits.is_on_driver(node))
@@ -175,8 +176,9 @@ def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Fi
 
 
 def _unweighed(runtime_filter: RuntimeFilter, benefits: Benefits) -> RuntimeFilter:
-    node = runtime_filter.build_side.node
-    return replace(runtime_filter, brings_rows=benefits.may_fit(node), on_driver=benefits.is_on_driver(node))
+    node, needs_rows = runtime_filter.build_side.node, runtime_filter.needs_rows
+    brings_rows = needs_rows or benefits.may_fit(node)
+    return replace(runtime_filter, brings_rows=brings_rows, must_fit=needs_rows, on_driver=benefits.is_on_driver(node))
 
 
 def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Steps[None]:

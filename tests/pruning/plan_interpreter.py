@@ -22,12 +22,14 @@ Values = Mapping[int, Any]
 class Lake:
     """The rows of each relation by its place in the plan, and the filters that its scan applies.
 
-    Relations that are `unpinned` hold fewer rows when they are read with another salt.
+    Relations that are `unpinned` hold fewer rows when they are read with another salt. `joined` has the rows of nodes
+    that are not run again, by their places.
     """
 
     tables: Mapping[int, Sequence[Row]]
     unpinned: Collection[int] = ()
     tests: dict[int, list[Callable[[Row], bool]]] = field(default_factory=dict)
+    joined: dict[int, list[Row]] = field(default_factory=dict)
 
     def scanned(self, relation: Relation, salt: int) -> list[Row]:
         tests = self.tests.get(relation.id, ())
@@ -83,6 +85,8 @@ def value(expression: Expression, row: Values) -> Any:
 
 def rows_of(node: Node, lake: Lake, salt: int = 0) -> list[Row]:
     """The rows that a plan returns."""
+    if node.id in lake.joined:
+        return lake.joined[node.id]
     if isinstance(node, Relation):
         return lake.scanned(node, salt)
     below = [rows_of(child, lake, salt) for child in node.children]

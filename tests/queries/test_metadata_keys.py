@@ -11,7 +11,7 @@ from connectors.builds import query_builds
 from pruning import explain, prune
 from sample_data.rows import Rows
 from tests.costs import COSTLY_BUILDS
-from tests.queries.star import BY_JOB, FILES, files
+from tests.queries.star import BY_JOB, FILES, OPTIONS, files
 from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
@@ -41,7 +41,7 @@ def test_limit_filters_by_its_statistics(pruned):
         SELECT count(*) FROM {sales} s JOIN (
             SELECT day FROM {sales} WHERE amount >= 3900 ORDER BY amount LIMIT 5
         ) r ON s.day = r.day"""
-    _, result = pruned(query)
+    _, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
     assert {"sales#1": (1, 1, FILES)} == files(result)
     assert "UNREPEATABLE_KEYS" in codes(result)
 

@@ -94,10 +94,11 @@ def test_at_most_one_row_is_a_key(pruned, rows, kept, strategy):
     assert [] == failed(result)
 
 
-# The build of a limit is not run, and statistics show that no file has such a day; they do not count the rows.
+# A limit is no build where its rows cannot be joined; statistics show that no file has such a day, and count no rows.
 @pytest.mark.parametrize(("limit", "expected"), [(1, {"sales": (0, 0, FILES)}), (2, {})])
 def test_statistics_bound_only_one_row(pruned, limit, expected):
-    _, result = pruned(f"{SUM} f.day = (SELECT day FROM {{days}} WHERE day > 200 LIMIT {limit})")
+    options = replace(OPTIONS, broadcast_strategy="NONE")
+    _, result = pruned(f"{SUM} f.day = (SELECT day FROM {{days}} WHERE day > 200 LIMIT {limit})", options)
     assert expected == {name.rpartition("_")[2]: each for name, each in files(result).items()}
     assert ReasonCode.UNREPEATABLE_KEYS in {each.code for each in explain(result).reasons}
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DecimalType;
@@ -46,6 +47,9 @@ public class NodeLines {
                 unrepeatable.set(at);
             }
             look(at, expression);
+        }
+        if (node instanceof LogicalRDD && !new RddRows((LogicalRDD) node).repeat()) {
+            unrepeatable.set(at);
         }
         if (node instanceof Aggregate && !areSame(((Aggregate) node).groupingExpressions())) {
             unrepeatable.set(at);

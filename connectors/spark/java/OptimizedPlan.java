@@ -1,4 +1,5 @@
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.LogicalRDD;
 
 /**
  * The optimised plan of a query: one walk over it numbers all nodes and describes them, and everything that is asked
@@ -8,7 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
  * with line feeds between them: the ids of the columns by which Spark prunes partitions, the plan as JSON by Spark
  * itself, and NodeLines. It is handed out in pieces that are packed by PackedText.
  *
- * It relies on LogicalPlan.toJSON() and canonicalized().
+ * It relies on LogicalPlan.toJSON(), canonicalized() and setAnalyzed().
  */
 public class OptimizedPlan extends PlanVisitor {
     private final AnalyzedPlan analyzed;
@@ -21,6 +22,9 @@ public class OptimizedPlan extends PlanVisitor {
         this.analyzed = new AnalyzedPlan(analyzed);
         SparkFilterRemover remover = new SparkFilterRemover(this.analyzed);
         LogicalPlan plan = remover.visitAll(optimized);
+        // So that no part of it is analysed again: Spark's optimiser makes nodes that the checks of its analyser
+        // refuse, such as Python functions that are not deterministic.
+        plan.setAnalyzed();
         visitAll(plan);
         text = new PackedText(
             java.util.Arrays.asList(new Object[] {remover.columns(), plan.toJSON(), lines.text()}));
@@ -78,13 +82,15 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
-     * The bytes of the rows of each node by Spark's own estimate, with spaces between them.
+     * The bytes of the rows of each node by Spark's own estimate, and of an RDD by RddRows, with spaces between them.
      */
     public String bytes(String places) {
         StringBuilder words = new StringBuilder();
         java.util.List asked = nodes(places);
         for (int at = 0; at < asked.size(); at++) {
-            words.append(((LogicalPlan) asked.get(at)).stats().sizeInBytes()).append(' ');
+            LogicalPlan node = (LogicalPlan) asked.get(at);
+            words.append(node instanceof LogicalRDD ? new RddRows((LogicalRDD) node).bytes()
+                : node.stats().sizeInBytes()).append(' ');
         }
         return words.toString();
     }
@@ -114,6 +120,8 @@ public class OptimizedPlan extends PlanVisitor {
             Integer at = Integer.valueOf(each.nextToken());
             chosen.put(at, others.get(at));
         }
-        return new NodeReplacer(nodes, first, chosen, sides).visitAll(node(top));
+        LogicalPlan found = new NodeReplacer(nodes, first, chosen, sides).visitAll(node(top));
+        found.setAnalyzed();
+        return found;
     }
 }

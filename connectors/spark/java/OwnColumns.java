@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
  * Spark's optimiser removes such projections itself, but not below the first child of a union, whose ids are those of
  * the union: a subtree there would differ from its equals below the other children, and be run once more.
  *
- * It relies on transformUpWithNewOutput, of which two parameters have Scala's defaults.
+ * It relies on transformUpWithNewOutput, of which two parameters have Scala's defaults, and on setAnalyzed().
  */
 public class OwnColumns extends scala.runtime.AbstractPartialFunction {
     private static final TreeNodeTag RENAMED = new TreeNodeTag("scanprune.renamed");
@@ -40,7 +40,9 @@ public class OwnColumns extends scala.runtime.AbstractPartialFunction {
             columns.add(isSame ? after : new Alias(after, before.name(), before.exprId(), before.qualifier(),
                 scala.Option.apply(before.metadata()), sequence(new java.util.ArrayList())));
         }
-        return isRenamed ? new Project(sequence(columns), plain) : plain;
+        LogicalPlan found = isRenamed ? new Project(sequence(columns), plain) : plain;
+        found.setAnalyzed();
+        return found;
     }
 
     public boolean isDefinedAt(Object node) {

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -81,7 +82,7 @@ public class Precheck {
 
     private long bytes(LogicalPlan leaf) throws Exception {
         if (leaf instanceof LocalRelation || leaf instanceof OneRowRelation || leaf instanceof Range
-            || leaf instanceof InMemoryRelation || leaf instanceof CTERelationRef) {
+            || leaf instanceof InMemoryRelation || leaf instanceof LogicalRDD || leaf instanceof CTERelationRef) {
             return -1L;
         }
         HadoopFsRelation files = FileScan.files(leaf);

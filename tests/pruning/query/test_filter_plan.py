@@ -15,7 +15,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
-from pruning.query.plan_statistics import PlanStatistics, Sizes, UnknownStatistics
+from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes, UnknownStatistics
 from pruning.query.reuse_choice import with_shared_exchanges
 from pruning.reasons import ReasonCode
 from pruning.values.domain import Domain
@@ -297,8 +297,16 @@ def test_scan_without_known_files_gives_no_keys(plans):
 
 
 # Failure catalogue 41, 42, 45, 46.
-@pytest.mark.parametrize("kind", ["GlobalLimit", "LocalLimit", "Sample", "Deduplicate", "MapInArrow", "LogicalRDD"])
-def test_unrepeatable_operator_gives_no_keys(plans, kind):
+@pytest.mark.parametrize("kind", ["GlobalLimit", "LocalLimit", "Sample", "MapInArrow", "BatchEvalPython"])
+def test_keys_of_an_unrepeatable_operator_need_its_rows(plans, kind):
+    fact, days = plans.table("k"), plans.table("k")
+    chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
+    (found,) = sound_filters(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10}, fact)
+    assert (chosen.id, True) == (found.build_side.node.id, found.needs_rows)
+
+
+@pytest.mark.parametrize("kind", ["CTERelationRef", "RelationV2", "EventTimeWatermark"])
+def test_unknown_operator_gives_no_keys(plans, kind):
     fact, days = plans.table("k"), plans.table("k")
     chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
     planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
@@ -306,17 +314,41 @@ def test_unrepeatable_operator_gives_no_keys(plans, kind):
     assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
+def test_rows_of_an_rdd_are_needed_unless_they_are_a_checkpoint(plans):
+    fact, days = plans.table("k"), plans.table("k")
+    for repeats in (True, False):
+        chosen = replace(plans.other("LogicalRDD", output=days.output), is_deterministic=repeats)
+        (found,) = sound_filters(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000}, fact)
+        assert repeats is not found.needs_rows
+
+
+def test_rows_of_an_operator_that_spark_runs_once_for_two_places_give_no_keys(plans):
+    """The other place would read rows of another run."""
+    fact, days, other = plans.table("k"), plans.table("k"), plans.table("k")
+    few = plans.filter(days, at_least(*days.output, 3))
+    sampled = plans.other("Sample", few)
+    root = plans.join(fact, sampled, equal(*fact.output, *days.output))
+    again = plans.other("Sample", plans.filter(other, at_least(*other.output, 3)))
+    root = plans.join(root, again, equal(*fact.output, *other.output), type_="LeftOuter")
+    graph, files = JoinGraph.of(root), (fact.id, days.id, other.id)
+    (edge,) = (each for each in graph.edges if each.build_side.node.id == sampled.id)
+    (probe,) = (each for each in edge.probes if each.relation.id == fact.id)
+    for equal_nodes, expected in (({}, [sampled.id]), (dict.fromkeys((sampled.id, again.id), sampled.id), [])):
+        facts = QueryFacts({}, frozenset(files), equal=equal_nodes)
+        selection = BuildSelection.of(graph, Sizes(dict.fromkeys(files, 10), files, ()), SOUND, facts)
+        sides = [each for each in selection.sound(edge.build_side, probe) if isinstance(each, BuildSide)]
+        assert expected == [each.node.id for each in sides]
+
+
 # Failure catalogue 41, 46: the first of tied rows and a sum of doubles depend on the order of arrival.
 @pytest.mark.parametrize("order_free", [True, False])
 @pytest.mark.parametrize("make", [Plans.aggregate, Plans.window, Plans.group_limit])
-def test_groups_give_keys_only_if_order_free(plans, make, order_free):
+def test_groups_that_depend_on_an_order_need_their_rows(plans, make, order_free):
     fact, days = plans.table("k"), plans.table("k", "month")
     key = days.output[0]
     chosen = plans.filter(make(plans, days, key, order_free=order_free), at_least(key, 3))
-    planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, key)), {fact: 5000, days: 10})
-    filters, reasons = planning.level()
-    assert order_free == bool(run(filters))
-    assert order_free == (ReasonCode.UNREPEATABLE_KEYS not in reasons)
+    (found,) = sound_filters(plans.join(fact, chosen, equal(*fact.output, key)), {fact: 5000, days: 10}, fact)
+    assert order_free is not found.needs_rows
 
 
 # Failure catalogue 41.

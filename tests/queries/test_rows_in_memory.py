@@ -1,0 +1,224 @@
+"""Small sides that read no tables: lists, checkpoints, RDDs, Python functions, random numbers.
+
+Their keys count even where each run may give other rows, because the query joins the rows of the build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.functions import col, rand, udf
+from pyspark.sql.types import IntegerType
+
+from pruning import explain, prune, report
+from sample_data.rows import Rows
+from tests.costs import ALWAYS, FREE_BUILDS
+from tests.in_session import in_session, kept
+from tests.queries.star import DAYS_PER_FILE, FILES, ROWS_PER_DAY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+DAYS = [3, 5, 5, None, 13]
+
+
+def python_rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(each, "a") for each in DAYS], "day int, kind string")
+
+
+def pandas_rows(spark: SparkSession) -> DataFrame:
+    import pandas as pd  # noqa: PLC0415 - slow, and only needed here
+
+    return spark.createDataFrame(pd.DataFrame({"day": pd.array(DAYS, dtype="Int32")}))
+
+
+def arrow_rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(pa.table({"day": pa.array(DAYS, pa.int32())}))
+
+
+def values(spark: SparkSession) -> DataFrame:
+    return spark.sql("SELECT * FROM VALUES (3), (5), (5), (NULL), (13) AS t(day)")
+
+
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.range(3, 14, 5).select(col("id").cast("int").alias("day"))
+
+
+def parallelized(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(spark.sparkContext.parallelize([(each,) for each in DAYS], 3), "day int")
+
+
+def checkpointed(spark: SparkSession) -> DataFrame:
+    return python_rows(spark).localCheckpoint()
+
+
+def checkpointed_later(spark: SparkSession) -> DataFrame:
+    return python_rows(spark).localCheckpoint(eager=False)
+
+
+def python_function(spark: SparkSession) -> DataFrame:
+    shifted = udf(lambda day: None if day is None else day - 1, IntegerType())
+    return values(spark).select(shifted(col("day") + 1).alias("day"))
+
+
+def pandas_function(spark: SparkSession) -> DataFrame:
+    return values(spark).mapInPandas(lambda parts: parts, "day int")
+
+
+def random_numbers(spark: SparkSession) -> DataFrame:
+    return values(spark).where(rand() < 2.0)
+
+
+def limited(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 60, 1, 4).orderBy(col("id") % 7, "id").limit(3).select(col("id").cast("int").alias("day"))
+
+
+def sampled(spark: SparkSession) -> DataFrame:
+    return values(spark).union(values(spark)).sample(fraction=0.99, seed=3)
+
+
+FROM_MEMORY: list[Callable[[SparkSession], DataFrame]] = [
+    python_rows,
+    pandas_rows,
+    arrow_rows,
+    values,
+    numbers,
+    parallelized,
+    checkpointed,
+    checkpointed_later,
+    python_function,
+    pandas_function,
+    random_numbers,
+    limited,
+    sampled,
+]
+
+
+@pytest.mark.parametrize("make", FROM_MEMORY)
+def test_rows_in_memory_filter_a_scan(spark, star, ways, make):
+    ways.view("chosen", make(spark))
+    _, result = ways.agreed(f"SELECT s.*, c.day FROM {star}sales s JOIN chosen c ON s.day = c.day", FREE_BUILDS)
+    kept_days = {each.day // DAYS_PER_FILE for each in spark.table("chosen").dropna(subset=["day"]).collect()}
+    assert [("sales", len(kept_days))] == kept(report(result))
+    assert len(kept_days) < FILES
+
+
+def test_an_rdd_with_side_effects_runs_once(spark, star):
+    runs = spark.sparkContext.accumulator(0)
+
+    def chosen(day: int) -> tuple[int]:
+        runs.add(1)
+        return (day,)
+
+    rows = spark.createDataFrame(spark.sparkContext.parallelize([3, 13], 2).map(chosen), "day int")
+    result = prune(spark.table(f"{star}sales").join(rows, "day"), options=FREE_BUILDS)
+    assert [("sales", 1)] == kept(report(result))
+    assert 2 * ROWS_PER_DAY == len(result.collect()) == len(result.collect())
+    assert 2 == runs.value
+
+
+def _drawn(at: int) -> int:
+    return Random().randrange(FILES * DAYS_PER_FILE) if at else 0  # noqa: S311 - no secret
+
+
+def random_days(spark: SparkSession) -> DataFrame:
+    """Three days, others in each run; the least of them is in the first file."""
+    draw = udf(lambda at: _drawn(at), "int").asNondeterministic()  # noqa: PLW0108 - Spark reads types of functions
+    return spark.range(3).select(draw(col("id")).alias("day"), "id")
+
+
+def days_of_an_rdd(spark: SparkSession) -> DataFrame:
+    """Such days from an RDD, whose function does not tell Spark that its rows differ."""
+    days = spark.sparkContext.parallelize([0, 1, 2], 1)
+    drawn = days.map(lambda at: (_drawn(at), at))
+    return spark.createDataFrame(drawn, "day int, id int")
+
+
+def test_a_function_that_is_not_deterministic_stays_above_a_pruned_scan(spark, star):
+    """Spark's analyser refuses the node that its optimiser makes of such a function."""
+    same = udf(lambda amount: amount, "long").asNondeterministic()
+    joined = spark.table(f"{star}sales").join(values(spark), "day")
+    result = prune(joined.select(same(col("amount"))), options=FREE_BUILDS)
+    assert [("sales", 1)] == kept(report(result))
+    assert sorted(joined.select("amount").collect()) == sorted(result.collect())
+
+
+@pytest.mark.parametrize("make", [random_days, days_of_an_rdd])
+@pytest.mark.parametrize("how", ["prune", "session"])
+def test_every_row_of_a_small_side_that_differs_in_each_run_has_its_partners(spark, star, make, how):
+    """Failure catalogue 41: keys of one run beside rows of another lose rows."""
+    joined = spark.table(f"{star}sales").join(make(spark), "day").groupBy("id").count()
+    for _ in range(5):
+        if how == "prune":
+            result = prune(joined, options=FREE_BUILDS)
+            rows, told = result.collect(), report(result)
+        else:
+            rows, told = in_session(spark, FREE_BUILDS, lambda: joined.select("*").collect())
+        assert [(at, ROWS_PER_DAY) for at in range(3)] == sorted((each.id, each["count"]) for each in rows)
+        assert ["sales"] == [name for name, _ in kept(told)]
+
+
+def test_one_list_in_two_places_of_a_query_gives_no_keys(spark, star, ways):
+    """Spark shuffles it once for both, so both have the same rows."""
+    ways.view("chosen", random_days(spark))
+    query = f"""
+        SELECT s.*, c.id FROM {star}sales s JOIN chosen c ON s.day = c.day
+        UNION ALL SELECT s.*, c.id FROM {star}sales s JOIN chosen c ON s.day = c.day"""
+    result = prune(spark.sql(query), options=FREE_BUILDS)
+    assert 6 * ROWS_PER_DAY == len(result.collect())
+    assert ([], True) == (
+        kept(report(result)),
+        "UNREPEATABLE_KEYS" in {each.code.name for each in explain(result).reasons},
+    )
+
+
+def test_more_rows_than_may_be_joined_give_no_keys(spark, star, ways):
+    ways.view("chosen", python_rows(spark))
+    query = f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day"
+    _, result = ways.agreed(query, FREE_BUILDS.with_limits(joined_rows=2, joined_long_rows=2))
+    assert [] == kept(report(result))
+    assert {"TOO_MANY_ROWS"} == {each.code.name for each in explain(result).reasons}
+
+
+def test_rows_of_unknown_number_give_no_keys(spark, star, ways, tmp_path):
+    """No estimate of Spark tells of lines of text that an RDD reads."""
+    (tmp_path / "days.txt").write_text("3\n13\n", encoding="utf-8")
+    lines = spark.sparkContext.textFile(str(tmp_path / "days.txt")).map(lambda line: (int(line),))
+    ways.view("chosen", spark.createDataFrame(lines, "day int"))
+    query = f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day"
+    _, result = ways.agreed(query, FREE_BUILDS)
+    assert [] == kept(report(result))
+    _, result = ways.agreed(query, ALWAYS)
+    assert [("sales", 1)] == kept(report(result))
+
+
+def test_a_micro_batch_filters_a_scan(spark, star, tmp_path):
+    values(spark).repartition(1).write.format("delta").save(str(tmp_path / "arrived"))
+    found: list[Any] = []
+
+    def batch(df: DataFrame, _: int) -> None:
+        df.createOrReplaceTempView("arrived")
+        joined = df.sparkSession.sql(f"SELECT s.* FROM {star}sales s JOIN arrived a ON s.day = a.day")
+        rows, result = Rows(joined.collect()), prune(joined, options=FREE_BUILDS)
+        found.append((rows == Rows(result.collect()), len(joined.collect()), kept(report(result))))
+
+    stream = spark.readStream.format("delta").load(str(tmp_path / "arrived")).writeStream.foreachBatch(batch)
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    assert [(True, 4 * ROWS_PER_DAY, [("sales", 1)])] == found
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "orc"])
+def test_a_small_side_of_other_files_filters_a_scan(spark, star, ways, tmp_path, format_):
+    """Files of other formats are not pinned, so they may be other files when the query reads them."""
+    values(spark).write.format(format_).save(str(tmp_path / "days"))
+    ways.view("chosen", spark.read.format(format_).schema("day int").load(str(tmp_path / "days")))
+    _, result = ways.agreed(f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day", FREE_BUILDS)
+    assert [("sales", 1)] == kept(report(result))
