@@ -124,6 +124,12 @@ def _tuples(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return bench_tuples.run(bench_tuples.QUICK if quick else bench_tuples.FULL)
 
 
+def _merge(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_merge  # noqa: PLC0415
+
+    return bench_merge.run(bench_merge.QUICK if quick else bench_merge.FULL)
+
+
 def _tpcds_queries(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import tpcds_queries  # noqa: PLC0415
 
@@ -142,6 +148,7 @@ _MOST = {"files": 1_000_000, "keys": 10_000_000}
 _MOST_BYTES = 300.0 * _MIB
 _BIGINTS = {"type": "bigint", "containers": 1_000_000}
 _STRINGS = {"type": "string", "containers": 100_000}
+_UPSERT = {"layout": "clustered", "share": 0.001, "way": "enabled"}
 
 PARTS = (
     Part(
@@ -282,6 +289,27 @@ PARTS = (
         "Seconds of prune() with keys from a cache",
         _cache,
         ("query", "builds", "from_cache", "cache_bytes", "seconds", "seconds_cached", "cached_to_uncached"),
+    ),
+    Part(
+        "merge",
+        "MERGE with and without pruning",
+        _merge,
+        (
+            *("layout", "key", "share", "vectors", "way", "seconds", "search_seconds", "rewrite_seconds", "bytes"),
+            *("search_bytes", "files_searched", "files_rewritten", "stock_to_enabled_seconds"),
+            *("stock_to_enabled_search_seconds", "stock_to_enabled_search_bytes", "rows_equal"),
+        ),
+        (
+            Target("0.1 %, bytes of the search, times fewer", _UPSERT, "stock_to_enabled_search_bytes", ">=", 10.0),
+            Target("the same, seconds, times fewer", _UPSERT, "stock_to_enabled_search_seconds", ">=", 5.0),
+            Target(
+                "nothing can be skipped, seconds to stock's",
+                {"layout": "spread", "way": "enabled"},
+                "stock_to_enabled_seconds",
+                ">=",
+                0.95,
+            ),
+        ),
     ),
     Part(
         "memory",

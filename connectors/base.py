@@ -104,6 +104,27 @@ class Table(Protocol):
         """
 
 
+class CommandScan(Protocol):
+    """The scan in a plan of a command, such as a MERGE, that reads files of the command's own choice.
+
+    The command goes on as it is, only with fewer files: nothing else in its plan changes.
+    """
+
+    @property
+    def plan(self) -> Any:
+        """The JVM's plan of the part that tells which rows of the scan the command needs, to be read as a query."""
+
+    @property
+    def needs_a_row(self) -> bool:
+        """True if the command would notice that the scan gives no row which passes the filters above it."""
+
+    def is_scan(self, leaf: Any) -> bool:
+        """True for the leaf of `plan` whose files may be left out."""
+
+    def over(self, table: Table, kept: BoolArray) -> Any:
+        """The JVM's plan of the command over those of its files that are kept, among all files of the leaf's table."""
+
+
 class Connector(ABC):
     """A storage format. The registry asks its connectors in turn, and the first that claims a table opens it.
 
@@ -129,9 +150,10 @@ class Connector(ABC):
     size_calls: tuple[str, ...] = ()
     # Confs in which the format notes what the session did; no rows depend on them.
     noted_confs: tuple[str, ...] = ()
-    # Simple names of the file indexes of pruned scans, and of those by which commands of the format read files of their
-    # own choice: a session that prunes every query leaves such queries alone.
+    # Simple names of the file indexes of pruned scans: a session that prunes every query leaves such queries alone.
     settled_indexes: tuple[str, ...] = ()
+    # Simple names of the file indexes by which commands of the format read files of their own choice.
+    command_indexes: tuple[str, ...] = ()
     # Simple names of expressions that count rows for the history of a command, and count twice if evaluated twice.
     counters: tuple[str, ...] = ()
 
@@ -179,6 +201,13 @@ class Connector(ABC):
 
     def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:  # noqa: ARG002 - a default
         """The files of `table` that conditions of the query itself leave at a leaf; None if all or not known."""
+        return None
+
+    def command_scan(self, spark: SparkSession, plan: Any) -> CommandScan | Reason | None:  # noqa: ARG002 - a default
+        """The scan in a plan of a command of the format whose files may be left out; a `Reason` if none may be.
+
+        None for a plan that is not of a command.
+        """
         return None
 
     def optimized_plan(self, df: DataFrame) -> OptimizedQuery | None:  # noqa: ARG002 - a default

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.base import Connector, OptimizedQuery, ScannedVersion, Table
+from connectors.base import CommandScan, Connector, OptimizedQuery, ScannedVersion, Table
 from connectors.spark.files import is_name
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan
 from connectors.spark.plan_facts import leaf_name, no_fingerprint
@@ -366,6 +366,20 @@ def size_calls(spark: SparkSession) -> str:
 def settled_indexes(spark: SparkSession) -> str:
     """The `Connector.settled_indexes` of all connectors, with spaces between them."""
     return " ".join(name for each in connectors_of(spark) for name in each.settled_indexes)
+
+
+def command_indexes(spark: SparkSession) -> str:
+    """The `Connector.command_indexes` of all connectors, with spaces between them."""
+    return " ".join(name for each in connectors_of(spark) for name in each.command_indexes)
+
+
+def command_scan(spark: SparkSession, plan: Any) -> CommandScan | Reason | None:
+    """The scan of a command whose files may be left out, by the first connector that knows the command."""
+    for each in connectors_of(spark):
+        found: CommandScan | Reason | None = _ask(each, spark, Connector.command_scan, spark, plan)
+        if found is not None:
+            return found
+    return None
 
 
 def counters(spark: SparkSession) -> str:

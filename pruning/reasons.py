@@ -56,6 +56,7 @@ class ReasonCode(Enum):
     READ_BY_BUILD = "a build has read the scan, and the query joins the rows of the build"
     RUN_ONCE = "Spark runs this subtree once for several parts of the query; a filter on some would make it run again"
     TOO_FEW_FIRST_ROWS = "statistics do not prove that the examined files hold enough rows for the LIMIT"
+    COMMAND = "the command needs every row of its target"
     NOT_WORTH = "a filter is expected to cost more than it saves"
 
 
@@ -140,6 +141,7 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.NOT_CACHED: "nothing: the build runs for each query",
         ReasonCode.READ_BY_BUILD: "nothing: the query does not read the scan again",
         ReasonCode.RUN_ONCE: "nothing: reading the subtree again would cost more",
+        ReasonCode.COMMAND: "nothing: MERGE skips files where rows without a match stay as they are",
         ReasonCode.TOO_FEW_FIRST_ROWS: "write the table sorted by the first column of the ORDER BY",
     }
 )

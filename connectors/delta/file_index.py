@@ -28,6 +28,8 @@ PRUNED_INDEX = "PrunedFileIndex"
 PREPARED_INDEX = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
 _PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
 _UNPREPARED = "TahoeLogFileIndex"
+# The index of files that a command chose.
+CHOSEN_INDEX = "TahoeBatchFileIndex"
 SNAPSHOT_CALLS = (f"{_PREPARED[0]}.preparedScan.scannedSnapshot", f"{PRUNED_INDEX}.scannedSnapshot")
 SIZE_CALLS = (f"{_UNPREPARED}.snapshotAtAnalysis.sizeInBytesIfKnown",)
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
@@ -38,7 +40,7 @@ _LISTS = JavaFile(
     "DeltaFileLists",
     others=(
         *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
-        "SnapshotText",
+        *("SnapshotText", "MergeTarget"),
     ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
@@ -80,7 +82,7 @@ def _unchanged(spark: SparkSession, query: Any, without_filters: Any) -> DataFra
 
 def _first_lists(df: DataFrame) -> Any:
     """The file lists of a session that has none; None if the query reads no Delta table."""
-    index = instance(df.sparkSession, _FINDER, analyzed_plan(df)).any()
+    index = instance(df.sparkSession, _FINDER, analyzed_plan(df), _UNPREPARED).any()
     return None if index is None else _file_lists(df.sparkSession, index)
 
 
@@ -94,6 +96,12 @@ def _file_lists(spark: SparkSession, index: Any, limits: Limits = LIMITS) -> Any
         sizes = limits.listed_versions, limits.listed_version_files, limits.listed_files
         slot.java = instance(spark, _LISTS, *sizes, beside=index)
     return slot.java
+
+
+def merge_target(spark: SparkSession, plan: Any) -> Any:
+    """The JVM's `MergeTarget` of an optimised plan; None if no command chose the files of a scan in it."""
+    index = instance(spark, _FINDER, plan, CHOSEN_INDEX).any()
+    return None if index is None else _file_lists(spark, index).mergeTarget(plan)
 
 
 def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame | None:

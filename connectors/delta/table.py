@@ -16,9 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from connectors.base import Connector, OpaqueTable, OptimizedQuery, ScannedVersion, Table
+from connectors.base import CommandScan, Connector, OpaqueTable, OptimizedQuery, ScannedVersion, Table
 from connectors.columns import Column, quoted, resolve
 from connectors.delta.file_index import (
+    CHOSEN_INDEX,
     PRUNED_INDEX,
     SIZE_CALLS,
     SKIPPING_CONF,
@@ -34,6 +35,7 @@ from connectors.delta.file_index import (
     why_not_pinned,
 )
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, snapshot_of
+from connectors.delta.merge import merge_scan
 from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
@@ -74,7 +76,8 @@ class DeltaConnector(Connector):
     snapshot_calls = SNAPSHOT_CALLS
     size_calls = SIZE_CALLS
     noted_confs = ("spark.databricks.delta.lastCommitVersionInSession",)
-    settled_indexes = (PRUNED_INDEX, "TahoeBatchFileIndex")
+    settled_indexes = (PRUNED_INDEX,)
+    command_indexes = (CHOSEN_INDEX,)
     counters = ("IncrementMetric",)
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:
@@ -113,6 +116,10 @@ class DeltaConnector(Connector):
             return None
         left: BoolArray = pc.is_in(names.paths, value_set=paths).to_numpy(zero_copy_only=False)
         return left
+
+    def command_scan(self, spark: SparkSession, plan: Any) -> CommandScan | Reason | None:
+        """The scan of the target of a MERGE."""
+        return merge_scan(spark, plan)
 
     def optimized_plan(self, df: DataFrame) -> OptimizedQuery | None:
         """The plan, made without a listing job for each scan; None if it reads no Delta table."""

@@ -113,9 +113,13 @@ class PrunedQuery:
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
-        if self.plan is None or not self.scans:
-            is_rewritten = self.plan is not None and bool(self.pruned_sizes.materialized)
-            return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
+        if self.plan is None:
+            return PruneReport((), why_nothing(self.explanation().reasons))
+        builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
+        if not self.scans:
+            is_rewritten = bool(self.pruned_sizes.materialized)
+            nothing = "" if is_rewritten else why_nothing(self.explanation().reasons)
+            return PruneReport((), nothing, builds if is_rewritten else ())
         names = PlanNames(self.plan.graph.root).scans
         tables = tuple(
             replace(
@@ -126,7 +130,6 @@ class PrunedQuery:
             for at, scan in self.scans.items()
             for table in scan.report().tables
         )
-        builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
         return PruneReport(tables, builds=builds)
 
     def _scan_seconds(self, at: int, planned: TableExplanation) -> tuple[float | None, float | None]:
@@ -183,7 +186,7 @@ class UntouchedQuery:
 
     def examined(self) -> PrunedQuery:
         """The record of the optimised query, of which no build has run."""
-        return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options))
+        return record_of_run(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options))
 
     def report(self) -> PruneReport:
         """The reason why nothing was planned."""
@@ -228,7 +231,7 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     plan = SparkPlan.of(df, optimised.plan)
     query = QueryRun.of(plan, options, cache)
     query.run()
-    record = _record(query)
+    record = record_of_run(query)
     # A join side that cannot be run beforehand is no failure, so it gives no warning.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not (record.scans or query.planner.materialized):
@@ -256,13 +259,14 @@ def prune_plan(
         return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _QUERY, detail), options)
     query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
     query.run()
-    record = _record(query)
+    record = record_of_run(query)
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     is_pruned = bool(record.scans or query.planner.materialized)
     return (optimized_plan(_rewritten(query)) if is_pruned else None), record
 
 
-def _record(query: QueryRun) -> PrunedQuery:
+def record_of_run(query: QueryRun) -> PrunedQuery:
+    """The record of a query whose planner has answered."""
     planner = query.planner
     remaining = ((at, scan) for at, scan in planner.scans.items() if at not in planner.materialized)
     scans = {at: scan for at, scan in remaining if isinstance(scan, PrunedScan)}

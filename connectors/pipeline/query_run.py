@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -33,24 +33,36 @@ from pruning.query.planner_requests import (
 )
 from pruning.query.requests import Request, answered
 from pruning.query.runtime_filter import RuntimeFilter
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 
 
 @dataclass(slots=True)
 class QueryRun:
-    """One query on Spark; `replacements` are JVM plans that replace nodes, by `Node.id`."""
+    """One query on Spark; `replacements` are JVM plans that replace nodes, by `Node.id`.
+
+    A command runs its own plan afterwards, with fewer files, so a scan that lists its files at each run stays unpinned.
+    """
 
     plan: SparkPlan
     planner: QueryPlanner
     metadata: PlanMetadata
     builds: QueryBuilds | CachedBuildRunner
     scans: QueryScans
+    is_command: bool = False
     replacements: dict[int, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
-        """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds."""
-        graph = JoinGraph.of(plan.root)
+    def of(
+        plan: SparkPlan,
+        options: PruningOptions,
+        cache: PruningCache | None = None,
+        probed: Collection[int] | None = None,
+    ) -> QueryRun:
+        """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds.
+
+        `probed` are the only scans that are filtered in a plan of a command, by `Relation.id`; None for a query.
+        """
+        graph = JoinGraph.of(plan.root) if probed is None else JoinGraph.of(plan.root).towards(probed)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
         facts = query_facts(metadata)
         options = options.with_limits(
@@ -59,7 +71,8 @@ class QueryRun:
         scheduler = BuildScheduler.of(plan.spark, options)
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
         builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
-        return QueryRun(plan, planner, metadata, builds, QueryScans(metadata, planner.options))
+        scans = QueryScans(metadata, planner.options)
+        return QueryRun(plan, planner, metadata, builds, scans, is_command=probed is not None)
 
     def run(self) -> None:
         """Answers the planner until it has no more requests."""
@@ -111,7 +124,9 @@ class QueryRun:
         refused: dict[int, Reason] = {}
         for relation in relations:
             table = self.metadata.plan_table(relation)
-            if isinstance(table, Reason):
+            if self.is_command:
+                refused[relation.id] = Reason(ReasonCode.NOT_FILES, relation.table, "the command lists its files anew")
+            elif isinstance(table, Reason):
                 refused[relation.id] = table
             else:
                 self.replacements[relation.id] = table.renamed(table.table.read(None))

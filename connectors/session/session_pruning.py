@@ -16,8 +16,9 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
-from connectors.registry import counters, settled_indexes
+from connectors.registry import command_indexes, counters, settled_indexes
 from connectors.session.refusals import Refusals
 from connectors.spark.jvm import (
     JavaFile,
@@ -69,7 +70,8 @@ class SessionPruning:
         try:
             spark = self.spark if query.isOwn() else self._clone(query.session())
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            plan, record = self._pruned(spark, query.plan(), options)
+            prune = self._pruned_command if query.isOfCommand() else self._pruned
+            plan, record = prune(spark, query.plan(), options)
             _measure_only(record, int(query.execution()))
         except Exception as error:  # noqa: BLE001 - the record tells of it
             plan, record = None, PrunedQuery.failed(error, options)
@@ -94,6 +96,9 @@ class SessionPruning:
         if found is None and not (record.plan and record.plan.levels):
             self._refusals.add(digest, options, record, options.limits)
         return found, record
+
+    def _pruned_command(self, spark: SparkSession, plan: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
+        return prune_command(spark, plan, options, self.cache)
 
     @property
     def _limits(self) -> Limits:
@@ -154,7 +159,7 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     most = _limits(options).history_queries
     pruning = SessionPruning(spark, options, cache, deque(islice(enabled.queries, most), most))
     start_callbacks(spark)
-    names = settled_indexes(spark), counters(spark)
+    names = settled_indexes(spark), command_indexes(spark), counters(spark)
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names)
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled.pruning, enabled.queries = pruning, pruning.queries

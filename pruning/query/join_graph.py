@@ -7,7 +7,8 @@ An edge leads from the build side of one comparison to the scans whose rows it f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from math import prod
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
@@ -80,6 +81,14 @@ class JoinGraph:
     def relations(self) -> tuple[Relation, ...]:
         """The leaves that read tables, in the order of the plan."""
         return relations_of(self.root)
+
+    def towards(self, probed: Collection[int]) -> JoinGraph:
+        """The edges whose keys may filter a scan in `probed`, by `Relation.id`, and only such scans."""
+        edges = (
+            replace(each, probes=tuple(probe for probe in each.probes if probe.relation.id in probed))
+            for each in self.edges
+        )
+        return replace(self, edges=tuple(each for each in edges if each.probes))
 
     def __str__(self) -> str:
         """The text of the graph: the scans, a line for each edge with its probes and build key, then the refusals."""

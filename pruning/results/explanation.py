@@ -25,7 +25,7 @@ from pruning.results.table_explanation import KindLine, TableExplanation
 class Explanation(QueryPlan):
     """The result of `explain()` for a `pruned_read()` or a query: planned numbers, none of them measured.
 
-    A read has only `tables`, with one table. `to_dict()` gives `{"tables": [...]}` for it, and all fields for a query.
+    A read has only `tables`, with one table. `to_dict()` gives these and the verdict for it, all fields for a query.
     """
 
     is_read: bool = False
@@ -82,8 +82,9 @@ class Explanation(QueryPlan):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for machines."""
         if self.is_read:
-            return {"tables": [each.to_dict() for each in self.tables]}
+            return {"verdict": self.verdict, "tables": [each.to_dict() for each in self.tables]}
         return {
+            "verdict": self.verdict,
             "ran_builds": self.ran_builds,
             "scans": dict(self.scans),
             "edges": [asdict(each) for each in self.edges],
@@ -107,7 +108,8 @@ class Explanation(QueryPlan):
         return as_html(self._blocks())
 
     def _blocks(self) -> list[Block]:
-        shown = table_blocks(self.tables) if self.is_read else query_blocks(self)
+        own = [Block(self.verdict, (), ()), *table_blocks(self.tables)]
+        shown = own if self.is_read else query_blocks(self)
         of_tables = (each for table in self.tables for each in (*table.reasons, *_reasons_of_filters(table)))
         lines = remedies((*self.reasons, *of_tables))
         return [*shown, *([Block("What to try", (), (), lines)] if lines else [])]

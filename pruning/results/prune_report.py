@@ -11,6 +11,7 @@ from pruning.reasons import ReasonCode, size
 from pruning.results.blocks import Block, as_html, as_rich, as_text
 from pruning.results.query_lines import BuildLine
 from pruning.results.table_explanation import FilterExplanation, TableExplanation
+from pruning.results.verdict import verdict_of_rows, verdict_of_scans
 from pruning.scan.key_filter import FIRST_ROWS
 
 
@@ -73,6 +74,14 @@ class PruneReport:
     builds: tuple[BuildLine, ...] = ()
 
     @property
+    def verdict(self) -> str:
+        """One line: the files and bytes that were read of all, and by which keys; or why nothing was skipped."""
+        if not self.tables:
+            return self.nothing or verdict_of_rows(len(self.builds))
+        has_run = any(each.measured is not None for each in self.tables)
+        return verdict_of_scans([each.planned for each in self.tables], has_run=has_run)
+
+    @property
     def measured(self) -> Measured | None:
         """The measurement of the one table; `ValueError` for a report of several."""
         (table,) = self.tables
@@ -81,6 +90,7 @@ class PruneReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for machines."""
         return {
+            "verdict": self.verdict,
             "tables": [each.to_dict() for each in self.tables],
             "builds": [asdict(each) for each in self.builds],
         }
@@ -203,14 +213,12 @@ def _row_test(each: FilterExplanation) -> str:
 
 
 def _report_blocks(report: PruneReport) -> list[Block]:
-    if report.nothing:
-        return [Block("No filter", (), (), (report.nothing,))]
     tables = [
         block
         for each in report.tables
         for block in (_planned_block(each.planned), _filter_block(each.planned), _measured_block(each))
     ]
-    return [*tables, *([_builds_block(report.builds)] if report.builds else [])]
+    return [Block(report.verdict, (), ()), *tables, *([_builds_block(report.builds)] if report.builds else [])]
 
 
 def _builds_block(builds: Sequence[BuildLine]) -> Block:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pruning.query.benefit import Benefit
-from pruning.reasons import Reason
+from pruning.reasons import Reason, why_nothing
 from pruning.results.table_explanation import KindLine, TableExplanation
+from pruning.results.verdict import verdict_of_rows, verdict_of_scans, verdict_to_come
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,14 @@ class QueryPlan:
     tables: tuple[TableExplanation, ...]
     reasons: tuple[Reason, ...]
     tops: tuple[TopLine, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """One line: the files and bytes that are read of all, and by which keys; or why nothing is skipped."""
+        if self.tables:
+            return verdict_of_scans(self.tables, has_run=False)
+        by_rows = [f"{each.scan}.{each.column} by {each.top}" for each in self.tops if each.benefit is not None]
+        to_come = [f"{each.probe} by {each.keys}" for each in self.filters]
+        if self.ran_builds and self.builds:
+            return verdict_of_rows(len(self.builds))
+        return verdict_to_come([*to_come, *by_rows]) if to_come or by_rows else why_nothing(self.reasons)

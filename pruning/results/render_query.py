@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from pruning.reasons import ReasonCode, size, why_nothing
+from pruning.reasons import ReasonCode, size
 from pruning.results.blocks import Block, Branch
 from pruning.results.prune_report import table_blocks
 from pruning.results.query_lines import BuildLine, FilterLine, QueryPlan, TopLine, UnusedLine
@@ -23,10 +23,8 @@ def query_blocks(query: QueryPlan) -> list[Block]:
     """The scans as a tree with their filters, then builds, kinds of filters and tables."""
     shown = {*(each.reason for each in query.unused), *(each.reason for each in query.tops)}
     notes = tuple(str(each) for each in query.reasons if each not in shown)
-    has_filter = query.filters or query.tables or any(each.benefit for each in query.tops)
-    nothing = () if has_filter else (Block("No filter", (), (), (why_nothing(query.reasons),)),)
     return [
-        *nothing,
+        Block(query.verdict, (), ()),
         Block(
             "Scans, and the keys that filter them",
             (),

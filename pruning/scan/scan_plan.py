@@ -19,7 +19,14 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.scan.pushdown import PushdownCapabilities, PushedPredicate, choose_pushdown, file_only, skips
-from pruning.scan.skipping import PruningResult, column_domains, prune_by_filters, prune_containers, skip_all
+from pruning.scan.skipping import (
+    PruningResult,
+    SkipReason,
+    column_domains,
+    prune_by_filters,
+    prune_containers,
+    skip_all,
+)
 from pruning.scan.statistics import Containers
 from pruning.scan.tuple_pushdown import PushedTupleRanges, kept_under, plan_tuple_predicates
 from pruning.values.domain import Domain
@@ -80,6 +87,16 @@ class ScanPlan:
         """True where the filters change the scan."""
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.predicates or self.tuple_predicates) or not self.files.kept.all()
+
+    def reading_whole(self, files: BoolArray) -> ScanPlan:
+        """The plan of a scan that takes no predicate and reads all rows of the files where `files` is True."""
+        causes = np.where(files, np.int8(SkipReason.KEPT), self.files.causes)
+        decisions = tuple(replace(each, test=RowFilter.NONE, ratio=1.0) for each in self.decisions)
+        groups = self.row_groups
+        if groups is not None:
+            everything = np.ones(len(groups.kept), np.bool_)
+            groups = PruningResult(everything, np.full(len(groups.kept), SkipReason.KEPT, np.int8))
+        return ScanPlan(PruningResult(files, causes), groups, (), decisions, self.reasons)
 
 
 def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:

@@ -110,6 +110,10 @@ public class DeltaFileLists {
         return index;
     }
 
+    public MergeTarget mergeTarget(LogicalPlan plan) {
+        return new MergeTarget(plan);
+    }
+
     public ListedQuery query(Dataset frame) {
         return new ListedQuery(this, frame);
     }
@@ -198,7 +202,7 @@ public class DeltaFileLists {
         return (LogicalPlan) plan.withNewChildren(PrunedFileIndex.sequence(child));
     }
 
-    static LogicalRelation over(LogicalRelation leaf, PrunedFileIndex index) {
+    static LogicalRelation over(LogicalRelation leaf, TahoeFileIndex index) {
         HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
         HadoopFsRelation fewer = relation.copy(index, relation.partitionSchema(), relation.dataSchema(),
             relation.bucketSpec(), relation.fileFormat(), relation.options(), relation.sparkSession());

@@ -3,25 +3,27 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * Search of a plan for any file index of Delta, by which Delta's classes can be loaded.
+ * Search of a plan for a file index of Delta of one kind, by which Delta's classes can be loaded.
  *
- * It relies on the name of Delta's TahoeLogFileIndex alone, so that it compiles without Delta.
+ * It relies on the names of Delta's classes alone, so that it compiles without Delta.
  */
 public class DeltaIndexFinder {
     private final LogicalPlan plan;
+    private final String kind;
 
-    public DeltaIndexFinder(LogicalPlan plan) {
+    public DeltaIndexFinder(LogicalPlan plan, String kind) {
         this.plan = plan;
+        this.kind = kind;
     }
 
     public Object any() {
         return any(plan);
     }
 
-    private static Object any(LogicalPlan plan) {
+    private Object any(LogicalPlan plan) {
         if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
             Object index = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
-            return index.getClass().getSimpleName().equals("TahoeLogFileIndex") ? index : null;
+            return index.getClass().getSimpleName().equals(kind) ? index : null;
         }
         Object found = null;
         scala.collection.Iterator children = plan.children().iterator();

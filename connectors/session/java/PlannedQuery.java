@@ -15,12 +15,14 @@ public class PlannedQuery {
     private final SparkSession session;
     private final boolean isOwn;
     private final long execution;
+    private final boolean isOfCommand;
 
-    PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution) {
+    PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution, boolean isOfCommand) {
         this.plan = plan.containsPattern(TreePattern.CTE()) ? ReplaceCTERefWithRepartition$.MODULE$.apply(plan) : plan;
         this.session = session;
         this.isOwn = isOwn;
         this.execution = execution;
+        this.isOfCommand = isOfCommand;
     }
 
     public LogicalPlan plan() {
@@ -29,6 +31,13 @@ public class PlannedQuery {
 
     public SparkSession session() {
         return session;
+    }
+
+    /**
+     * True if a command of a table format reads files of its own choice.
+     */
+    public boolean isOfCommand() {
+        return isOfCommand;
     }
 
     /**

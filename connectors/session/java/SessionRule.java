@@ -19,9 +19,9 @@ import org.apache.spark.sql.execution.datasources.WriteFiles;
  * takes the pruned plan back. Whatever goes wrong, the plan stays as it was.
  *
  * Not handed over are plans that are only explained, plans without a join or a sorted limit over files, plans that are
- * pruned already, the reading of a format's own commands, plans inside expressions, which are parts of a plan that is
- * handed over, and whatever is planned while another plan is pruned: the builds, and the queries by which a table
- * format reads its own log. A property of the thread tells of them, which threads that are started meanwhile inherit.
+ * pruned already, plans inside expressions, which are parts of a plan that is handed over, and whatever is planned while
+ * another plan is pruned: the builds, and the queries by which a table format reads its own log. A property of the
+ * thread tells of them, which threads that are started meanwhile inherit.
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
@@ -35,16 +35,19 @@ public class SessionRule extends Rule {
     private final java.util.function.Function planner;
     private final SparkSession own;
     private final java.util.List settledIndexes;
+    private final java.util.List commandIndexes;
     private final java.util.List counters;
     private volatile boolean isOn = true;
 
     /**
      * The names of file indexes and of expressions have spaces between them.
      */
-    public SessionRule(SparkSession own, java.util.function.Function planner, String settledIndexes, String counters) {
+    public SessionRule(SparkSession own, java.util.function.Function planner, String settledIndexes,
+        String commandIndexes, String counters) {
         this.own = own;
         this.planner = planner;
         this.settledIndexes = java.util.Arrays.asList(settledIndexes.split(" "));
+        this.commandIndexes = java.util.Arrays.asList(commandIndexes.split(" "));
         this.counters = java.util.Arrays.asList(counters.split(" "));
     }
 
@@ -81,23 +84,27 @@ public class SessionRule extends Rule {
         SparkSession session = (SparkSession) SparkSession.active();
         SparkContext context = session.sparkContext();
         if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session)
-            || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || readsForOthers(plan) || counts(plan)) {
+            || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || reads(plan, settledIndexes)) {
+            return plan;
+        }
+        boolean isOfCommand = reads(plan, commandIndexes);
+        if (!isOfCommand && counts(plan)) {
             return plan;
         }
         long execution = execution(context);
         return execution < 0 && !isKept() ? plan
-            : pruned(plan, new PlannedQuery(plan, session, session == own, execution));
+            : pruned(plan, new PlannedQuery(plan, session, session == own, execution, isOfCommand));
     }
 
     /**
-     * True for a query over what prune() or pruned_read() returned, and for one in which a command reads files of its
-     * own choice: each reads by an index of its own.
+     * True for a plan that reads files by an index of one of these kinds: the settled ones are those of what prune() or
+     * pruned_read() returned.
      */
-    private boolean readsForOthers(LogicalPlan plan) {
+    private static boolean reads(LogicalPlan plan, java.util.List indexes) {
         scala.collection.Iterator leaves = plan.collectLeaves().iterator();
         while (leaves.hasNext()) {
             HadoopFsRelation files = FileScan.files((LogicalPlan) leaves.next());
-            if (files != null && names(settledIndexes, files.location())) {
+            if (files != null && names(indexes, files.location())) {
                 return true;
             }
         }

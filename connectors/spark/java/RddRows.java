@@ -21,10 +21,11 @@ public class RddRows {
     }
 
     /**
-     * True if each run gives the same rows: those of a checkpoint. Any other RDD may run functions of Python or Scala.
+     * True if each run gives the same rows: those of a checkpoint. A local one stores each partition when it is first
+     * computed, on disk where memory is short. Any other RDD may run functions of Python or Scala.
      */
     boolean repeat() {
-        return leaf.rdd().isCheckpointed();
+        return leaf.rdd().isCheckpointed() || leaf.rdd().isLocallyCheckpointed();
     }
 
     /**

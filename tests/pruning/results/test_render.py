@@ -118,7 +118,7 @@ def test_unknown_files_are_called_unknown():
 def test_long_paths_are_not_wrapped():
     noted = replace(TABLE, reasons=(Reason(ReasonCode.STATISTICS_FAILED, TABLE.table),))
     lines = str(Explanation.of_read(noted)).splitlines()
-    assert f"Planned: {TABLE.table} (delta, version 0)" == lines[0]
+    assert f"Planned: {TABLE.table} (delta, version 0)" == lines[1]
     assert 2 == sum(TABLE.table in line for line in lines)
 
 

@@ -38,6 +38,7 @@ QUERY = Explanation(
 def test_scans_list_filters_and_reasons_filtered_scans_first():
     text = str(QUERY).partition("Builds that")[0]
     assert text.splitlines() == [
+        "keys are still to come: sales.s_day by days.d_day; sales.s_day by m.day",
         "Scans, and the keys that filter them",
         "sales: 4.0 MiB",
         "├── s_day by days.d_day (build 1), m.day (build 2)",

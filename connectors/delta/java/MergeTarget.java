@@ -1,0 +1,219 @@
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InputFileName;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
+import org.apache.spark.sql.delta.metric.IncrementMetric;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.collection.immutable.Seq;
+
+/**
+ * The target of a MERGE in an optimised plan of Delta: a scan of files that Delta chose, joined with the source.
+ *
+ * Where Delta looks for files with a match the join is inner, and where it inserts only, a left anti join whose right
+ * side is the target. In both, a row of the target that matches no row of the source changes nothing, so files of such
+ * rows alone need not be read. Row ids and names of files, which Delta computes above the scan, stay right: ids only
+ * have to differ. Every other join needs all rows of the target.
+ *
+ * The source has to run as often as without pruning, since Delta counts its rows while they pass. Adaptive execution
+ * drops it if the other side of an inner join turns out to have no row.
+ *
+ * It relies on Delta's TahoeBatchFileIndex and IncrementMetric.
+ */
+public class MergeTarget extends scala.runtime.AbstractPartialFunction {
+    private final LogicalPlan plan;
+    private final java.util.ArrayList path = new java.util.ArrayList();
+    private final java.util.Map onPath = new java.util.IdentityHashMap();
+    private String refusal = null;
+    private LogicalRelation leaf = null;
+    private Join join = null;
+    private LogicalRelation listed = null;
+
+    public MergeTarget(LogicalPlan plan) {
+        this.plan = plan;
+        find(plan);
+        if (leaf != null) {
+            check();
+        }
+    }
+
+    /**
+     * True if the plan has a scan of files that Delta chose.
+     */
+    public boolean isFound() {
+        return leaf != null;
+    }
+
+    /**
+     * Why no file of the target may be left out; null if some may.
+     */
+    public String refusal() {
+        return refusal;
+    }
+
+    /**
+     * The join, with a target whose files are listed and without the expressions that count rows or number them.
+     */
+    public LogicalPlan readable() {
+        boolean isLeft = onPath.containsKey(join.left());
+        java.util.ArrayList sides = new java.util.ArrayList();
+        sides.add(isLeft ? target(join.left()) : source(join.left()));
+        sides.add(isLeft ? source(join.right()) : target(join.right()));
+        return (LogicalPlan) join.withNewChildren(PrunedFileIndex.sequence(sides));
+    }
+
+    public boolean isTarget(LogicalPlan node) {
+        return node == listed;
+    }
+
+    /**
+     * True if the source has to run, which a target without rows would spare.
+     */
+    public boolean isInner() {
+        return join.joinType().equals(Inner$.MODULE$);
+    }
+
+    /**
+     * The whole plan over the files at these paths of the log, with line feeds between them.
+     */
+    public LogicalPlan over(String paths) {
+        TahoeBatchFileIndex all = chosen(leaf);
+        Seq fewer = PrunedFileIndex.at(new java.util.HashSet(java.util.Arrays.asList(paths.split("\n"))),
+            all.addFiles());
+        TahoeBatchFileIndex index = new TahoeBatchFileIndex(all.spark(), all.actionType(), fewer, all.deltaLog(),
+            all.path(), all.snapshot(), all.partitionFiltersGenerated());
+        return replaced(plan, DeltaFileLists.over(leaf, index));
+    }
+
+    private boolean find(LogicalPlan node) {
+        boolean isAbove = false;
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) {
+            isAbove = find((LogicalPlan) children.next()) || isAbove;
+        }
+        if (chosen(node) != null) {
+            refusal = leaf == null ? null : "the plan has two scans of files that Delta chose";
+            leaf = (LogicalRelation) node;
+            path.clear();
+            onPath.clear();
+        }
+        if (node == leaf || isAbove) {
+            path.add(node);
+            onPath.put(node, node);
+        }
+        return node == leaf || isAbove;
+    }
+
+    private void check() {
+        for (int at = 1; at < path.size() && refusal == null; at++) {
+            LogicalPlan node = (LogicalPlan) path.get(at);
+            if (node instanceof Join && join != null) {
+                refusal = "it is joined twice";
+            } else if (node instanceof Join) {
+                join = (Join) node;
+                checkJoin((LogicalPlan) path.get(at - 1));
+            } else if (join == null) {
+                checkBelow(node);
+            }
+        }
+        if (refusal == null) {
+            refusal = join == null ? "it is not joined" : null;
+        }
+        if (refusal == null && !(chosen(leaf).snapshot() instanceof Snapshot)) {
+            refusal = "its version is not known";
+        }
+    }
+
+    private void checkJoin(LogicalPlan target) {
+        boolean isInsertOnly = join.joinType().equals(LeftAnti$.MODULE$) && target == join.right();
+        if (!isInsertOnly && !isInner()) {
+            refusal = "a " + join.joinType().sql().toLowerCase() + " join needs every row of the target";
+        }
+    }
+
+    private void checkBelow(LogicalPlan node) {
+        if (node instanceof Project) {
+            scala.collection.Iterator columns = ((Project) node).projectList().iterator();
+            while (columns.hasNext()) {
+                Expression column = (Expression) columns.next();
+                refusal = column.deterministic() || isOfDelta(column) ? refusal : "it computes " + column.sql();
+            }
+        } else if (!(node instanceof Filter)) {
+            refusal = "it has a " + node.getClass().getSimpleName();
+        }
+    }
+
+    private static boolean isOfDelta(Expression column) {
+        Object made = column instanceof Alias ? ((Alias) column).child() : null;
+        return made instanceof MonotonicallyIncreasingID || made instanceof InputFileName;
+    }
+
+    private LogicalPlan source(LogicalPlan side) {
+        return (LogicalPlan) side.transformAllExpressions(this);
+    }
+
+    public boolean isDefinedAt(Object expression) {
+        return expression instanceof IncrementMetric;
+    }
+
+    public Object applyOrElse(Object expression, scala.Function1 otherwise) {
+        return isDefinedAt(expression) ? ((IncrementMetric) expression).child() : otherwise.apply(expression);
+    }
+
+    private LogicalPlan target(LogicalPlan node) {
+        if (node == leaf) {
+            TahoeBatchFileIndex all = chosen(leaf);
+            listed = DeltaFileLists.over(leaf, new PrunedFileIndex(all, (Snapshot) all.snapshot(),
+                scala.Option.empty(), all.addFiles(), all.sizeInBytes(), DeltaFileLists.noneKnown(), false));
+            return listed;
+        }
+        LogicalPlan child = target((LogicalPlan) node.children().head());
+        if (!(node instanceof Project)) {
+            return (LogicalPlan) node.withNewChildren(PrunedFileIndex.sequence(
+                java.util.Collections.singletonList(child)));
+        }
+        java.util.ArrayList columns = new java.util.ArrayList();
+        scala.collection.Iterator each = ((Project) node).projectList().iterator();
+        while (each.hasNext()) {
+            NamedExpression column = (NamedExpression) each.next();
+            columns.add(!isOfDelta((Expression) column) ? column
+                : ((Alias) column).withNewChildren(PrunedFileIndex.sequence(java.util.Collections.singletonList(
+                    Literal.create(null, ((Expression) column).dataType())))));
+        }
+        return new Project(PrunedFileIndex.sequence(columns), child);
+    }
+
+    private LogicalPlan replaced(LogicalPlan node, LogicalRelation fewer) {
+        if (node == leaf) {
+            return fewer;
+        }
+        if (!path.contains(node)) {
+            return node;
+        }
+        java.util.ArrayList children = new java.util.ArrayList();
+        scala.collection.Iterator each = node.children().iterator();
+        while (each.hasNext()) {
+            children.add(replaced((LogicalPlan) each.next(), fewer));
+        }
+        return (LogicalPlan) node.withNewChildren(PrunedFileIndex.sequence(children));
+    }
+
+    private static TahoeBatchFileIndex chosen(LogicalPlan node) {
+        if (!(node instanceof LogicalRelation) || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
+            return null;
+        }
+        Object index = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        return index.getClass() == TahoeBatchFileIndex.class ? (TahoeBatchFileIndex) index : null;
+    }
+}

@@ -1,0 +1,52 @@
+"""The scan of the target of a MERGE, of which files without a key of the source need not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from connectors.base import Table
+from connectors.delta.file_index import merge_target
+from connectors.delta.log import Uris
+from pruning.reasons import Reason, ReasonCode
+from pruning.values.ranges import BoolArray
+
+_TARGET = "the target of a MERGE"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergeScan:
+    """A `CommandScan` of the files in which Delta looks for rows that match the source."""
+
+    plan: Any
+    needs_a_row: bool
+    _target: Any
+
+    def is_scan(self, leaf: Any) -> bool:
+        """True for the leaf of the target."""
+        return bool(self._target.isTarget(leaf))
+
+    def over(self, table: Table, kept: BoolArray) -> Any:
+        """The plan of the MERGE over the kept files."""
+        names = table.files([]).names
+        if not isinstance(names, Uris) or len(kept) != len(names):
+            msg = f"its log lists {len(names)} files, and {len(kept)} were looked at"
+            raise ValueError(msg)
+        return self._target.over("\n".join(names.paths.filter(pa.array(kept)).to_pylist()))
+
+
+def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:
+    """The scan of the target in an optimised plan of a MERGE; a `Reason` if the plan needs every row of it.
+
+    None if the plan reads no files that a command of Delta chose.
+    """
+    target = merge_target(spark, plan)
+    if target is None or not target.isFound():
+        return None
+    if (refusal := target.refusal()) is not None:
+        return Reason(ReasonCode.COMMAND, _TARGET, str(refusal))
+    # Adaptive execution drops the source, whose rows Delta counts, if the target of an inner join has no row.
+    return MergeScan(target.readable(), bool(target.isInner()), target)

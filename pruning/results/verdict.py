@@ -1,0 +1,74 @@
+"""One line that says what pruning did to a read or a query, the first of each explanation and report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pruning.reasons import size
+from pruning.results.table_explanation import FilterExplanation, TableExplanation
+
+# More are left out of the line.
+_NAMED = 3
+# A smaller share of rows to skip is no reason to write a table anew.
+_WORTH_CLUSTERING = 0.5
+
+
+def verdict_of_scans(tables: Sequence[TableExplanation], *, has_run: bool) -> str:
+    """The line for scans that were planned with keys.
+
+    It names the files and bytes that they read of all, and the keys; or why nothing is skipped, and what would help.
+    """
+    listed = [each for each in tables if each.files_total is not None and each.files_kept is not None]
+    if not listed:
+        return f"the files of {_listed([_name(each) for each in tables])} are not known"
+    kept, total = (sum(getattr(each, name) or 0 for each in listed) for name in ("files_kept", "files_total"))
+    read, whole = (sum(getattr(each, name) or 0 for each in listed) for name in ("bytes_kept", "bytes_total"))
+    if kept == total and read == whole:
+        return _nothing_skipped(listed)
+    keys = [f"{_column(each, one)} by {one.source.removeprefix('rows of ')}" for each in listed for one in each.filters]
+    verb = "read" if has_run else "reads"
+    return f"{verb} {kept:,} of {_files(total)} ({size(read)} of {size(whole)}): {_listed(keys)}"
+
+
+def verdict_to_come(filters: Sequence[str]) -> str:
+    """The line for filters of which no build has run."""
+    return f"keys are still to come: {_listed(filters)}"
+
+
+def verdict_of_rows(builds: int) -> str:
+    """The line for a query in which only the rows of builds stand in the places of their plans."""
+    return f"nothing skipped: the query joins the rows of {builds} build{'' if builds == 1 else 's'} that ran before it"
+
+
+def _nothing_skipped(tables: Sequence[TableExplanation]) -> str:
+    found = [(_name(each), one) for each in tables for one in each.filters]
+    tested = any(one.row_test != "none" for _, one in found)
+    rows = ", but rows without a key are dropped early" if tested else ""
+    columns = _listed([", ".join(one.columns) for _, one in found])
+    line = f"nothing skipped: every file may hold a key of {columns}{rows}"
+    if not found:
+        return line
+    table, best = min(found, key=lambda each: each[1].pass_ratio)
+    if 1 - best.pass_ratio < _WORTH_CLUSTERING:
+        return line
+    return f"{line}; {table} clustered by {best.columns[0]} would let it skip about {1 - best.pass_ratio:.0%}"
+
+
+def _column(table: TableExplanation, filter_: FilterExplanation) -> str:
+    return f"{_name(table)}.{', '.join(filter_.columns)}"
+
+
+def _name(table: TableExplanation) -> str:
+    """The last part of a path, which is enough to tell the tables of one query apart."""
+    return table.table.rstrip("/").rpartition("/")[2]
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first different names, and how many more there are."""
+    different = list(dict.fromkeys(names))
+    more = len(different) - _NAMED
+    return "; ".join(different[:_NAMED]) + (f"; {more} more" if more > 0 else "")

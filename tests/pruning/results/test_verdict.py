@@ -1,0 +1,69 @@
+"""The first line of explanations and reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.explanation import Explanation
+from pruning.results.prune_report import Measured, PruneReport, TableReport
+from pruning.results.table_explanation import FilterExplanation, TableExplanation
+
+FILTER = FilterExplanation(("day",), "rows of d.day", "exact set", 3, 3, {}, 2, {}, None, None, "none", 0.08, ())
+TABLE = TableExplanation(
+    "/lake/sales", "delta", 0, 40, 2, None, None, 100, 5, 40 << 20, 3 << 19, "", {}, {}, (FILTER,), ()
+)
+ALL = replace(TABLE, files_kept=40, rows_kept=100, bytes_kept=40 << 20)
+MEASURED = Measured("collect", 2, 5, None, "", vectorised=True, seconds=1.0)
+
+
+def verdict(*tables: TableExplanation, measured: Measured | None = None) -> str:
+    return PruneReport(tuple(TableReport(each, measured, 1) for each in tables)).verdict
+
+
+def test_files_bytes_and_keys_are_named():
+    line = "2 of 40 files (1.5 MiB of 40.0 MiB): sales.day by d.day"
+    assert f"reads {line}" == verdict(TABLE) == Explanation.of_read(TABLE).verdict
+    assert f"read {line}" == verdict(TABLE, measured=MEASURED)
+
+
+def test_several_tables_are_summed():
+    assert "reads 4 of 80 files (3.0 MiB of 80.0 MiB): sales.day by d.day; returns.day by d.day" == verdict(
+        TABLE, replace(TABLE, table="returns")
+    )
+    others = [replace(TABLE, table=name) for name in "abcde"]
+    assert verdict(*others).endswith(": a.day by d.day; b.day by d.day; c.day by d.day; 2 more")
+
+
+@pytest.mark.parametrize(
+    ("test", "share", "ending"),
+    [
+        ("none", 0.08, "; sales clustered by day would let it skip about 92%"),
+        (
+            "bloom",
+            0.25,
+            ", but rows without a key are dropped early; sales clustered by day would let it skip about 75%",
+        ),
+        ("none", 0.9, ""),
+    ],
+)
+def test_nothing_skipped_names_what_would_help(test, share, ending):
+    table = replace(ALL, filters=(replace(FILTER, row_test=test, pass_ratio=share),))
+    assert f"nothing skipped: every file may hold a key of day{ending}" == verdict(table)
+
+
+def test_files_that_are_not_known_are_not_counted():
+    unknown = replace(TABLE, files_total=None, files_kept=None, bytes_kept=None)
+    assert "the files of sales are not known" == verdict(unknown)
+    assert verdict(TABLE) == verdict(TABLE, unknown).replace("; 1 more", "")
+
+
+def test_a_report_is_never_empty():
+    assert "nothing was pruned" in PruneReport((), "nothing was pruned, since k: it ends").verdict
+    assert "the query joins the rows of 0 builds" in str(PruneReport(()))
+    nothing = Explanation.nothing(Reason(ReasonCode.STREAMING, "the query"), ran_builds=False)
+    assert str(nothing).splitlines()[0] == nothing.verdict
+    assert "prune the batch inside of foreachBatch" in nothing.verdict
+    assert nothing.verdict == nothing.to_dict()["verdict"]
