@@ -38,13 +38,14 @@ def _is_exact(part: Expression) -> bool:
     if part.kind == "IsNotNull":
         return True
     literals = [each for each in part.children if each.kind == "Literal"]
-    if len(literals) != len(part.children) - 1 or literals[0].type in {"float", "double"}:
+    if part.kind not in _EXACT | _STRICT or not literals or len(literals) < len(part.children) - 1:
         return False
-    if part.kind in _STRICT:
-        # Beside the ends of a type there is no next number.
-        bits = INTEGER_BITS.get(literals[0].type)
-        return bits is not None and abs(int(literals[0].text)) < (1 << (bits - 1)) - 1
-    return part.kind in _EXACT
+    type_ = literals[0].type
+    if part.kind in _EXACT:
+        return type_ not in {"float", "double"}
+    # Beside the ends of a type there is no next number.
+    bits = INTEGER_BITS.get(type_)
+    return bits is not None and abs(int(literals[0].text)) < (1 << (bits - 1)) - 1
 
 
 def first_sure(files: Containers, wanted: Mapping[str, Domain], among: Iterable[int]) -> int | None:
