@@ -203,6 +203,10 @@ class Connector(ABC):
         """The files of `table` that conditions of the query itself leave at a leaf; None if all or not known."""
         return None
 
+    def pinned_plan(self, spark: SparkSession, plan: Any) -> Any:  # noqa: ARG002 - a default
+        """An optimised plan with the scans pinned that the format itself has not; None if there are none."""
+        return None
+
     def command_scan(self, spark: SparkSession, plan: Any) -> CommandScan | Reason | None:  # noqa: ARG002 - a default
         """The scan in a plan of a command of the format whose files may be left out; a `Reason` if none may be.
 

@@ -373,6 +373,13 @@ def command_indexes(spark: SparkSession) -> str:
     return " ".join(name for each in connectors_of(spark) for name in each.command_indexes)
 
 
+def pinned_plan(spark: SparkSession, plan: Any) -> Any:
+    """An optimised plan whose scans are pinned by their formats, where these have not done so."""
+    for each in connectors_of(spark):
+        plan = _ask(each, spark, Connector.pinned_plan, spark, plan) or plan
+    return plan
+
+
 def command_scan(spark: SparkSession, plan: Any) -> CommandScan | Reason | None:
     """The scan of a command whose files may be left out, by the first connector that knows the command."""
     for each in connectors_of(spark):

@@ -104,6 +104,12 @@ def merge_target(spark: SparkSession, plan: Any) -> Any:
     return None if index is None else _file_lists(spark, index).mergeTarget(plan)
 
 
+def pinned_plan(spark: SparkSession, plan: Any) -> Any:
+    """An optimised plan whose scans Delta has not prepared, with each pinned to one version; None if there is none."""
+    index = instance(spark, _FINDER, plan, _UNPREPARED).any()
+    return None if index is None or not is_skipping(spark) else _file_lists(spark, index).pinned(plan)
+
+
 def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame | None:
     """A plain read of one Delta table, restricted to the files at `paths` of the log in an index, its own if None.
 

@@ -28,6 +28,7 @@ from connectors.delta.file_index import (
     optimized_query,
     over_files,
     paths_left,
+    pinned_plan,
     register_conditions,
     scanned_snapshot,
     scanned_version,
@@ -116,6 +117,10 @@ class DeltaConnector(Connector):
             return None
         left: BoolArray = pc.is_in(names.paths, value_set=paths).to_numpy(zero_copy_only=False)
         return left
+
+    def pinned_plan(self, spark: SparkSession, plan: Any) -> Any:
+        """The plan, with scans that Delta leaves alone in a write by the second interface of sources."""
+        return pinned_plan(spark, plan)
 
     def command_scan(self, spark: SparkSession, plan: Any) -> CommandScan | Reason | None:
         """The scan of the target of a MERGE."""

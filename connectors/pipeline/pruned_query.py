@@ -21,7 +21,7 @@ from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
-from connectors.registry import before_execution, optimized, optimized_query, size_calls
+from connectors.registry import before_execution, optimized, optimized_query, pinned_plan, size_calls
 from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
@@ -248,15 +248,19 @@ def _rewritten(query: QueryRun) -> DataFrame:
 
 
 def prune_plan(
-    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None
+    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None, *, pins: bool = False
 ) -> tuple[Any, PrunedQuery]:
-    """The pruned plan of an optimised plan of the JVM, None where it stays as it is, and its record."""
+    """The pruned plan of an optimised plan of the JVM, None where it stays as it is, and its record.
+
+    With `pins` the formats of tables have not pinned their scans yet.
+    """
     if not options.enabled:
         return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     least = _least_bytes(spark, options)
     if not is_candidate(spark, plan, least, None, top_k=options.top_k):
         detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
         return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _QUERY, detail), options)
+    plan = pinned_plan(spark, plan) if pins else plan
     query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
     query.run()
     record = record_of_run(query)

@@ -70,8 +70,12 @@ class SessionPruning:
         try:
             spark = self.spark if query.isOwn() else self._clone(query.session())
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            prune = self._pruned_command if query.isOfCommand() else self._pruned
-            plan, record = prune(spark, query.plan(), options)
+            if query.isOfCommand():
+                plan, record = prune_command(spark, query.plan(), options, self.cache)
+            elif query.isWritten():
+                plan, record = prune_plan(spark, query.plan(), options, self.cache, pins=True)
+            else:
+                plan, record = self._pruned(spark, query.plan(), options)
             _measure_only(record, int(query.execution()))
         except Exception as error:  # noqa: BLE001 - the record tells of it
             plan, record = None, PrunedQuery.failed(error, options)
@@ -96,9 +100,6 @@ class SessionPruning:
         if found is None and not (record.plan and record.plan.levels):
             self._refusals.add(digest, options, record, options.limits)
         return found, record
-
-    def _pruned_command(self, spark: SparkSession, plan: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
-        return prune_command(spark, plan, options, self.cache)
 
     @property
     def _limits(self) -> Limits:

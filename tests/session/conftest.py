@@ -42,9 +42,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """The number of queries that sessions have handed over since the test began."""
     made, inner = [0], session_pruning.prune_plan
 
-    def counting(*arguments: object) -> object:
+    def counting(*arguments: object, **keywords: object) -> object:
         made[0] += 1
-        return inner(*arguments)
+        return inner(*arguments, **keywords)
 
     monkeypatch.setattr(session_pruning, "prune_plan", counting)
     return lambda: made[0]

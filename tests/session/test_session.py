@@ -166,7 +166,7 @@ def test_writes_are_pruned(spark, query, enabled, tmp_path):
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_commands_with_a_query_are_pruned(spark, query, enabled, format_):
+def test_commands_with_a_query_are_pruned(spark, query, enabled, planned, format_):
     stock = Rows(spark.sql(query).collect())
     enabled()
     name = f"session_{format_}"
@@ -174,14 +174,22 @@ def test_commands_with_a_query_are_pruned(spark, query, enabled, format_):
         spark.sql(f"CREATE TABLE {name} USING {format_} AS {query}")
         assert {"sales": PRUNED} == read(spark)
         assert stock == Rows(spark.table(name).collect())
+        before = planned()
         spark.sql(f"INSERT INTO {name} {query}")
-        assert {"sales": PRUNED} == read(spark)
+        assert ({"sales": PRUNED}, before + 1) == (read(spark), planned())
         assert 2 * ROWS == spark.table(name).count()
         spark.sql(f"INSERT OVERWRITE {name} {query}")
         assert {"sales": PRUNED} == read(spark)
         assert stock == Rows(spark.table(name).collect())
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_a_write_by_the_second_interface_of_sources_is_pruned(spark, query, enabled, planned):
+    enabled()
+    before = planned()
+    spark.sql(query).write.format("noop").mode("overwrite").save()
+    assert ({"sales": PRUNED}, before + 1) == (read(spark), planned())
 
 
 def test_rows_to_be_cached_are_pruned_and_found_again(spark, query, enabled, planned):

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
@@ -108,6 +109,21 @@ public class DeltaFileLists {
             index.learn(conditions.next());
         }
         return index;
+    }
+
+    /**
+     * The plan with its scans pinned and listed; null if there is nothing to pin, or in a transaction, which pins them.
+     */
+    public LogicalPlan pinned(LogicalPlan plan) {
+        VersionPinning pins = new VersionPinning(this);
+        pins.survey(plan, false);
+        if (OptimisticTransaction$.MODULE$.getActive().isDefined() || pins.isEmpty()) {
+            return null;
+        }
+        LogicalPlan pinned = (LogicalPlan) plan.transformUpWithSubqueries(pins);
+        ListedScans scans = new ListedScans();
+        scans.survey(pinned, new java.util.ArrayList());
+        return scans.isEmpty() ? pinned : (LogicalPlan) pinned.transformUpWithSubqueries(scans);
     }
 
     public MergeTarget mergeTarget(LogicalPlan plan) {

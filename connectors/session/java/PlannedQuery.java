@@ -16,13 +16,16 @@ public class PlannedQuery {
     private final boolean isOwn;
     private final long execution;
     private final boolean isOfCommand;
+    private final boolean isWritten;
 
-    PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution, boolean isOfCommand) {
+    PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution, boolean isOfCommand,
+        boolean isWritten) {
         this.plan = plan.containsPattern(TreePattern.CTE()) ? ReplaceCTERefWithRepartition$.MODULE$.apply(plan) : plan;
         this.session = session;
         this.isOwn = isOwn;
         this.execution = execution;
         this.isOfCommand = isOfCommand;
+        this.isWritten = isWritten;
     }
 
     public LogicalPlan plan() {
@@ -38,6 +41,13 @@ public class PlannedQuery {
      */
     public boolean isOfCommand() {
         return isOfCommand;
+    }
+
+    /**
+     * True for the query of a write by the second interface of sources, in which Delta does not prepare scans.
+     */
+    public boolean isWritten() {
+        return isWritten;
     }
 
     /**

@@ -1,13 +1,17 @@
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.write.V1Write;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.command.ExplainCommand;
@@ -19,9 +23,9 @@ import org.apache.spark.sql.execution.datasources.WriteFiles;
  * takes the pruned plan back. Whatever goes wrong, the plan stays as it was.
  *
  * Not handed over are plans that are only explained, plans without a join or a sorted limit over files, plans that are
- * pruned already, plans inside expressions, which are parts of a plan that is handed over, and whatever is planned while
- * another plan is pruned: the builds, and the queries by which a table format reads its own log. A property of the
- * thread tells of them, which threads that are started meanwhile inherit.
+ * pruned already, plans inside expressions, which are parts of a plan that is handed over, and whatever is planned
+ * while another plan is pruned: the builds, and the queries by which a table format reads its own log. A property of
+ * the thread tells of them, which threads that are started meanwhile inherit.
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
@@ -64,7 +68,7 @@ public class SessionRule extends Rule {
         }
         boolean wasInterrupted = Thread.currentThread().isInterrupted();
         try {
-            return visited((LogicalPlan) plan);
+            return visited((LogicalPlan) plan, false);
         } catch (Throwable failed) {
             if (wasInterrupted || failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();
@@ -73,13 +77,13 @@ public class SessionRule extends Rule {
         }
     }
 
-    private LogicalPlan visited(LogicalPlan plan) throws Exception {
-        if (plan instanceof Subquery || plan instanceof V2WriteCommand || plan.isStreaming()
+    private LogicalPlan visited(LogicalPlan plan, boolean isWritten) throws Exception {
+        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan) || plan.isStreaming()
             || plan.getTagValue(DONE).isDefined()) {
             return plan;
         }
         if (plan instanceof Command || plan instanceof WriteFiles) {
-            return above(plan);
+            return above(plan, isWritten || plan instanceof V2WriteCommand);
         }
         SparkSession session = (SparkSession) SparkSession.active();
         SparkContext context = session.sparkContext();
@@ -93,7 +97,7 @@ public class SessionRule extends Rule {
         }
         long execution = execution(context);
         return execution < 0 && !isKept() ? plan
-            : pruned(plan, new PlannedQuery(plan, session, session == own, execution, isOfCommand));
+            : pruned(plan, new PlannedQuery(plan, session, session == own, execution, isOfCommand, isWritten));
     }
 
     /**
@@ -132,14 +136,26 @@ public class SessionRule extends Rule {
     }
 
     /**
+     * False for a write by the first interface of sources, which plans its query anew as it was analysed, and for the
+     * rewriting of rows, which needs all of them.
+     */
+    private static boolean runsItsQuery(LogicalPlan plan) {
+        scala.Option write = plan instanceof AppendData ? ((AppendData) plan).write()
+            : plan instanceof OverwriteByExpression ? ((OverwriteByExpression) plan).write()
+            : plan instanceof OverwritePartitionsDynamic ? ((OverwritePartitionsDynamic) plan).write()
+            : scala.Option.empty();
+        return write.isDefined() && !(write.get() instanceof V1Write);
+    }
+
+    /**
      * A command that writes the rows of its only child: the plan below it is pruned.
      */
-    private LogicalPlan above(LogicalPlan plan) throws Exception {
+    private LogicalPlan above(LogicalPlan plan, boolean isWritten) throws Exception {
         if (plan.children().size() != 1) {
             return plan;
         }
         LogicalPlan below = (LogicalPlan) plan.children().head();
-        LogicalPlan pruned = visited(below);
+        LogicalPlan pruned = visited(below, isWritten);
         return pruned == below ? plan
             : (LogicalPlan) plan.withNewChildren(sequence(java.util.Collections.singletonList(pruned)));
     }
