@@ -1,4 +1,4 @@
-"""Memory of a session after many calls of `prune()`: Java's heap, this process, py4j objects, threads."""
+"""Memory of a session after many prunes, by `prune()` and by `enable()`: heap, this process, py4j objects, threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
 from connectors.cli.command import default_folder
-from pruning import PruningOptions, prune
+from pruning import PruningOptions, enable, prune
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
 
@@ -34,19 +34,31 @@ _CONF = {
     "spark.ui.retainedTasks": "200",
 }
 _SAMPLES = 5
+_ENABLED = "enable()"
+WAYS = ("prune()", _ENABLED)
 
 
-def run(prunes: int) -> list[dict[str, Any]]:
-    """One entry after each fifth of the prunes, then the growth between the first entry and the last."""
-    with delta_session("memory", SCALE, generate(SCALE, default_folder()), _CONF) as spark:
-        return _sampled(spark, prunes)
+def run(prunes: int, ways: Sequence[str] = WAYS) -> list[dict[str, Any]]:
+    """For each way one entry after each fifth of the prunes, then the growth between the first entry and the last."""
+    found: list[dict[str, Any]] = []
+    for way in ways:
+        with delta_session("memory", SCALE, generate(SCALE, default_folder()), _CONF) as spark:
+            found += [{"way": way, **each} for each in _sampled(spark, prunes, way)]
+    return found
 
 
-def _sampled(spark: SparkSession, prunes: int) -> list[dict[str, Any]]:
+def _sampled(spark: SparkSession, prunes: int, way: str) -> list[dict[str, Any]]:
     texts = [each.text for each in queries() if each.number in _NUMBERS]
     samples: list[tuple[int, Mapping[str, int]]] = []
+    if way == _ENABLED:
+        enable(spark, options=_OPTIONS)
     for done in range(prunes):
-        prune(spark.sql(texts[done % len(texts)]), options=_OPTIONS)
+        df = spark.sql(texts[done % len(texts)])
+        if way == _ENABLED:
+            # The plan is pruned when it runs.
+            df.collect()
+        else:
+            prune(df, options=_OPTIONS)
         if (done + 1) % (prunes // _SAMPLES) == 0:
             samples.append((done + 1, _held(spark)))
     (first, held_first), (last, held_last) = samples[0], samples[-1]

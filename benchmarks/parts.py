@@ -316,7 +316,7 @@ PARTS = (
         "What a session holds after many prunes",
         _memory,
         (
-            *("prunes", "heap_bytes", "python_bytes", "java_objects", "java_threads", "python_threads"),
+            *("way", "prunes", "heap_bytes", "python_bytes", "java_objects", "java_threads", "python_threads"),
             "cached_rdds",
         ),
         (
