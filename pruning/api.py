@@ -10,7 +10,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pruning.errors import InvalidDataFrameError, InvalidKeysError, InvalidOptionError, NotPrunedReadError
+from pruning.errors import (
+    InvalidDataFrameError,
+    InvalidKeysError,
+    InvalidOptionError,
+    NotPrunedReadError,
+    SourceNotFoundError,
+)
 from pruning.keys.cache import PruningCache
 from pruning.options import CONF_PREFIX, PruningOptions
 
@@ -82,7 +88,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     _check(columns, options)
     _check_format(format)
     chosen = options if options is not None else _session_options(spark)
-    request = pipeline.ReadRequest(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
+    request = pipeline.ReadRequest(_path(source), dict(keys), columns, format, version, timestamp, chosen, exact)
     return attach(*pipeline.run(spark, request))
 
 
@@ -104,12 +110,14 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     """
     _require_spark("prune")
     from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
-    from connectors.pipeline.records import attach  # noqa: PLC0415 - the same
+    from connectors.pipeline.records import attach, log_verdict  # noqa: PLC0415 - the same
 
     _check_frame(df, "prune")
     _check(None, options)
     _check_cache(cache)
-    return attach(*pruned_query.prune_query(df, _options(df, options), cache))
+    result, record = pruned_query.prune_query(df, _options(df, options), cache)
+    log_verdict(record)
+    return attach(result, record)
 
 
 def enable(spark: SparkSession, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> None:
@@ -160,6 +168,17 @@ def _session_pruning(spark: object, asked: str) -> Any:
 
     session_pruning.check_session(spark, asked)
     return session_pruning
+
+
+def _path(source: object) -> str:
+    """The text of a path or of a name in the catalog; `SourceNotFoundError` for anything else."""
+    if isinstance(source, str | os.PathLike):
+        path: object = os.fspath(source)
+        if isinstance(path, str) and path:
+            return path
+    found = "an empty text" if source == "" else f"{source!r}, a {type(source).__name__}"
+    msg = f"Cannot read {found}: expected the path of a table or its name in the catalog"
+    raise SourceNotFoundError(msg)
 
 
 def _check_format(format_: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import Field, field, fields
 from typing import Any
 
@@ -13,6 +14,9 @@ def number(default: float, least: float, most: float, **metadata: object) -> Any
     return field(default=default, metadata={"least": least, "most": most, **metadata})
 
 
+# Settings whose text may have a unit.
+_OF_SIZES = "_bytes"
+_SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])(?:i?b)?|b)?")
 # Larger than any number of rows, bytes or files.
 UNBOUNDED = 1 << 62
 
@@ -60,25 +64,39 @@ def check(setting: Field[Any], value: Any, name: str) -> None:
 def parsed(setting: Field[Any], text: str, name: str) -> Any:
     """The value that a text gives a setting; `InvalidOptionError` for another text, with the caller's `name`."""
     try:
-        value = _parsed(setting.default, text)
+        value = _parsed(setting.default, text, is_size=setting.name.endswith(_OF_SIZES))
     except (KeyError, ValueError) as error:
         raise _refused(setting, text, name) from error
     check(setting, value, name)
     return value
 
 
-def _parsed(default: Any, text: str) -> object:
+def _parsed(default: Any, text: str, *, is_size: bool) -> object:
     match default:
         case bool():
             return {"true": True, "false": False}[text.strip().lower()]
         case str():
             return text.strip().upper()
+        case int() if is_size:
+            return parsed_size(text)
         case int():
             return int(text)
         case float():
             return float(text)
         case _:
             return default.parse(text)
+
+
+def parsed_size(text: str) -> int:
+    """The bytes of a number with or without a unit, as Spark reads them; `ValueError` for another text.
+
+    >>> parsed_size("512"), parsed_size("8m"), parsed_size("8 MiB"), parsed_size("1GB")
+    (512, 8388608, 8388608, 1073741824)
+    """
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None:
+        raise ValueError(text)
+    return int(match[1]) << 10 * "bkmgtp".index(match[2] or "b")
 
 
 def _refused(setting: Field[Any], value: object, name: str) -> InvalidOptionError:
@@ -89,6 +107,7 @@ def _refused(setting: Field[Any], value: object, name: str) -> InvalidOptionErro
             expected = f"one of {', '.join(setting.metadata['names'])}"
         case int() | float():
             expected = f"a number from {setting.metadata['least']} to {setting.metadata['most']}"
+            expected += " or a size such as 8MiB" * (isinstance(value, str) and setting.name.endswith(_OF_SIZES))
         case _:
             expected = setting.metadata["expected"]
     return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")

@@ -46,6 +46,9 @@ def table(spark, tmp_path_factory):
         ({"source": "/no/such/table"}, SourceNotFoundError, "/no/such/table"),
         ({"source": "no_such_name"}, SourceNotFoundError, "no_such_name"),
         ({"source": "x'; DROP TABLE t; --"}, SourceNotFoundError, "DROP TABLE"),
+        ({"source": None}, SourceNotFoundError, "Cannot read None, a NoneType: expected the path"),
+        ({"source": ""}, SourceNotFoundError, "Cannot read an empty text: expected the path"),
+        ({"source": b"/lake"}, SourceNotFoundError, "a bytes: expected the path"),
         ({"version": 7}, SourceNotFoundError, "7"),
         ({"version": 0, "timestamp": "2020-01-01"}, InvalidOptionError, "give one of them"),
         ({"timestamp": "1999-01-01"}, SourceNotFoundError, "1999"),
@@ -107,6 +110,18 @@ def test_view_is_refused(spark):
             pruned_read(spark, "seen", keys={"id": [1]})
     finally:
         spark.catalog.dropTempView("seen")
+
+
+def test_a_frame_is_no_source(spark):
+    with pytest.raises(SourceNotFoundError, match="a DataFrame: expected the path of a table or its name"):
+        pruned_read(spark, spark.range(3), keys={"id": [1]})
+
+
+def test_a_command_that_has_run_is_refused(spark, table):
+    for command in (f"DELETE FROM delta.`{table}` WHERE id < 0", "SHOW TABLES"):
+        for call in (prune, explain):
+            with pytest.raises(InvalidDataFrameError, match=r"has run already: expected a query; enable\(spark\)"):
+                call(spark.sql(command))
 
 
 def test_unknown_name_prints_nothing(spark, capfd):

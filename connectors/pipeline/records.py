@@ -6,6 +6,7 @@ DataFrame: `attach` returns another object for the same DataFrame, which is retu
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
 
+logger = logging.getLogger("scanprune")
+
 
 class Record(Protocol):
     """The plan of a pruned read or query, from which `explain()` and `report()` answer."""
@@ -41,6 +44,12 @@ class Record(Protocol):
 
     def report(self) -> Any:
         """The plan beside the measurements of the latest action."""
+
+
+def log_verdict(record: Record) -> None:
+    """Logs the first line of the explanation, if the logger `scanprune` is at level INFO."""
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("%s", record.explanation().verdict)
 
 
 _RECORDS: WeakKeyDictionary[DataFrame, Record] = WeakKeyDictionary()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import threading
 from collections import OrderedDict, deque
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
+from connectors.pipeline.records import log_verdict
 from connectors.registry import command_indexes, counters, settled_indexes
 from connectors.session.refusals import Refusals
 from connectors.spark.jvm import (
@@ -84,6 +86,8 @@ class SessionPruning:
             threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
             return None
         self.queries.appendleft(record)
+        with suppress(Exception):
+            log_verdict(record)
         return plan
 
     def _pruned(self, spark: SparkSession, plan: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:

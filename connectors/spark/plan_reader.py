@@ -13,10 +13,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, optimized_plan
+from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, optimized_plan, query_execution
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import packed_bytes
-from pruning.errors import UnsupportedSessionError
+from pruning.errors import InvalidDataFrameError, UnsupportedSessionError
 from pruning.query.exchanges import BroadcastSide
 from pruning.query.plan import Node
 
@@ -28,9 +28,14 @@ _REMOTE = (
 
 
 def check_has_plan(df: DataFrame) -> None:
-    """Raises `UnsupportedSessionError` for a DataFrame of Spark Connect."""
+    """Raises `UnsupportedSessionError` for a DataFrame of Spark Connect, `InvalidDataFrameError` for a command's."""
     if not has_jvm(df.sparkSession):
         raise UnsupportedSessionError(_REMOTE)
+    execution = query_execution(df)
+    if str(execution.commandExecuted().nodeName()) == "CommandResult":
+        name = str(execution.analyzed().nodeName())
+        msg = f"Cannot prune {name}, which has run already: expected a query; enable(spark) prunes what commands read"
+        raise InvalidDataFrameError(msg)
 
 
 _PLAN = JavaFile(

@@ -85,6 +85,17 @@ def test_disable_leaves_the_next_query_alone(spark, query, enabled, planned):
     assert before == planned()
 
 
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_each_query_is_one_line_of_the_log_when_asked(spark, query, enabled, caplog):
+    enabled()
+    with caplog.at_level(logging.INFO, "scanprune"):
+        spark.sql(query).collect()
+    lines = [each.message for each in caplog.records if each.name == "scanprune" and each.levelno == logging.INFO]
+    assert [line for line in lines if line.startswith(f"reads 2 of {FILES} files")] == lines[-1:]
+    assert lines[-1].endswith(": sales.day by day")
+    assert history(spark)[0].verdict == lines[-1].replace("reads", "read")
+
+
 def test_rules_of_others_stay(spark, enabled):
     before = optimizer_rules(spark)
     enabled()
