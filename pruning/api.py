@@ -104,9 +104,9 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     - `cache`: a `PruningCache`, which has the keys of sides that were run with it before; if None, nothing is kept
 
     The versions of the tables are those that `df` was planned with. Any trouble with pruning gives the unpruned
-    answer, one warning, and a reason in `explain()`; a version of Spark that it does not know does so, too. Raises
-    `UnsupportedSessionError` for a DataFrame of Spark Connect, whose plan is out of reach: name the keys, and use
-    `pruned_read()`; `EnvironmentProblem` where Spark is not installed.
+    answer, one warning, and a reason in `explain()`; so do a version of Spark that it does not know and Spark Connect,
+    whose plans are out of reach: name the keys, and use `pruned_read()`. Raises `InvalidDataFrameError` for the result
+    of a command, which has run already; `EnvironmentProblem` where Spark is not installed.
     """
     _require_spark("prune")
     from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
@@ -232,9 +232,8 @@ def explain(df: DataFrame, *, run_builds: bool = False, options: PruningOptions 
       runs nothing: what it gives of keys is what the metadata of the build sides tells
     - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
 
-    Any trouble with pruning is a reason in the explanation. Raises `InvalidDataFrameError` for what is no DataFrame,
-    `InvalidOptionError` for arguments of other types, and `UnsupportedSessionError` for a DataFrame of Spark Connect
-    that `pruned_read()` did not return.
+    Any trouble with pruning is a reason in the explanation. Raises `InvalidDataFrameError` for what is no DataFrame of
+    a query, `InvalidOptionError` for arguments of other types.
     """
     _check_switch("run_builds", run_builds)
     _check(None, options)

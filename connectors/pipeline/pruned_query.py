@@ -25,8 +25,8 @@ from connectors.registry import before_execution, optimized, optimized_query, pi
 from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
-from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
-from connectors.spark.versions import version_refusal, warn_of_version
+from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate
+from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
 from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary
@@ -200,7 +200,9 @@ def prune_query(
 
     Builds in `cache` are not run, and the results of builds that ran are added to it.
     """
-    check_has_plan(df)
+    if (refusal := remote_refusal(df.sparkSession, warns=options.enabled)) is not None:
+        return df, PrunedQuery.untouched(refusal, options)
+    check_is_query(df)
     if not options.enabled:
         return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     if (refusal := version_refusal(df.sparkSession)) is not None:
@@ -293,7 +295,9 @@ def record_of_run(query: QueryRun) -> PrunedQuery:
 
 def explain_query(df: DataFrame, options: PruningOptions) -> Explanation:
     """The plan that `prune` would try: no build runs and no data is read."""
-    check_has_plan(df)
+    if (refusal := remote_refusal(df.sparkSession, warns=False)) is not None:
+        return Explanation.nothing(refusal, ran_builds=False)
+    check_is_query(df)
     if not options.enabled:
         return Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
     if (refusal := version_refusal(df.sparkSession)) is not None:

@@ -13,24 +13,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, optimized_plan, query_execution
+from connectors.spark.jvm import JavaFile, analyzed_plan, instance, optimized_plan, query_execution
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import packed_bytes
-from pruning.errors import InvalidDataFrameError, UnsupportedSessionError
+from pruning.errors import InvalidDataFrameError
 from pruning.query.exchanges import BroadcastSide
 from pruning.query.plan import Node
 
 _NO_SIDES: Mapping[int, BroadcastSide] = MappingProxyType({})
-_REMOTE = (
-    "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
-    "or use a classic session"
-)
 
 
-def check_has_plan(df: DataFrame) -> None:
-    """Raises `UnsupportedSessionError` for a DataFrame of Spark Connect, `InvalidDataFrameError` for a command's."""
-    if not has_jvm(df.sparkSession):
-        raise UnsupportedSessionError(_REMOTE)
+def check_is_query(df: DataFrame) -> None:
+    """Raises `InvalidDataFrameError` for the result of a command."""
     execution = query_execution(df)
     if str(execution.commandExecuted().nodeName()) == "CommandResult":
         name = str(execution.analyzed().nodeName())

@@ -81,6 +81,26 @@ def version_refusal(spark: SparkSession) -> Reason | None:
     return verdict.reason
 
 
+@dataclass(slots=True)
+class _Remote:
+    """True once the user of a session of Spark Connect was warned."""
+
+    is_told: bool = False
+
+
+def remote_refusal(spark: SparkSession, *, warns: bool) -> Reason | None:
+    """The reason not to prune queries of a session of Spark Connect; with `warns`, one warning in a session."""
+    from connectors.spark.jvm import has_jvm  # noqa: PLC0415 - loads Spark
+
+    if has_jvm(spark):
+        return None
+    reason, told = Reason(ReasonCode.NO_JVM, "the query"), state_of(spark).slot(_Remote)
+    if warns and not told.is_told:
+        told.is_told = True
+        logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
+    return reason
+
+
 def warn_of_version(spark: SparkSession) -> None:
     """Warns once in a session that nothing is pruned, since its version is unknown."""
     verdict = state_of(spark).slot(_Verdict)

@@ -44,7 +44,7 @@ public class PlannedQuery {
     }
 
     /**
-     * True for the query of a write by the second interface of sources, in which Delta does not prepare scans.
+     * True for the query of a write by the second interface of sources, in which scans may not be prepared.
      */
     public boolean isWritten() {
         return isWritten;

@@ -114,7 +114,7 @@ def test_other_conditions_prove_nothing(plans, condition):
 
 @given(st.integers(LEAST, MOST), st.sampled_from(["EqualTo", "GreaterThan", "LessThan", "GreaterThanOrEqual"]))
 def test_a_value_of_the_domain_fulfils_the_condition(end, kind):
-    """What a strict comparison with the end of a type lets pass, its domain does not tell: it proves nothing."""
+    """A strict comparison with the end of a type proves nothing: its domain has the end, too."""
     plans = Plans()
     found = over(plans, call(kind, typed(0), number(end)))
     if isinstance(found, Expression):
