@@ -118,8 +118,15 @@ class CommandScan(Protocol):
     def needs_a_row(self) -> bool:
         """True if the command would notice that the scan gives no row which passes the filters above it."""
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the files that the command reads without pruning."""
+
     def is_scan(self, leaf: Any) -> bool:
         """True for the leaf of `plan` whose files may be left out."""
+
+    def has_row(self, table: Table, kept: BoolArray) -> bool:
+        """True if some row of the kept files passes the filters above the scan; it may run a job."""
 
     def over(self, table: Table, kept: BoolArray) -> Any:
         """The JVM's plan of the command over those of its files that are kept, among all files of the leaf's table."""

@@ -14,7 +14,7 @@ from connectors.delta.log import Uris
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.ranges import BoolArray
 
-_TARGET = "the target of a MERGE"
+_TARGET = "the target of the command"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,13 +29,27 @@ class MergeScan:
         """True for the leaf of the target."""
         return bool(self._target.isTarget(leaf))
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the files that Delta chose."""
+        return int(self._target.bytes())
+
+    def has_row(self, table: Table, kept: BoolArray) -> bool:
+        """True if some row of the kept files passes the filters of the target."""
+        return bool(self._target.hasRow(_paths(table, kept)))
+
     def over(self, table: Table, kept: BoolArray) -> Any:
         """The plan of the MERGE over the kept files."""
-        names = table.files([]).names
-        if not isinstance(names, Uris) or len(kept) != len(names):
-            msg = f"its log lists {len(names)} files, and {len(kept)} were looked at"
-            raise ValueError(msg)
-        return self._target.over("\n".join(names.paths.filter(pa.array(kept)).to_pylist()))
+        return self._target.over(_paths(table, kept))
+
+
+def _paths(table: Table, kept: BoolArray) -> str:
+    """The paths of files in the log, with line feeds between them."""
+    names = table.files([]).names
+    if not isinstance(names, Uris) or len(kept) != len(names):
+        msg = f"its log lists {len(names)} files, and {len(kept)} were looked at"
+        raise ValueError(msg)
+    return "\n".join(names.paths.filter(pa.array(kept)).to_pylist())
 
 
 def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from connectors.base import CommandScan
-from connectors.pipeline.pruned_query import PrunedQuery, record_of_run
+from connectors.jobs.runner import Build
+from connectors.pipeline.pruned_query import PrunedQuery, least_bytes, record_of_run
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
+from connectors.pipeline.table_scan import warn
 from connectors.registry import command_scan
 from connectors.scan.decision import plan_column
 from connectors.spark.plan_reader import SparkPlan
@@ -19,7 +22,7 @@ from pruning.keys.cache import PruningCache
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.plan import Expression, Relation, relations_of
 from pruning.query.sure_rows import first_sure, passing_domains
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import Reason, ReasonCode, size
 
 _COMMAND = "a command"
 
@@ -36,20 +39,23 @@ def prune_command(
     found = command_scan(spark, plan)
     if found is None or isinstance(found, Reason):
         return None, PrunedQuery.untouched(found or Reason(ReasonCode.COMMAND, _COMMAND), options)
+    least = least_bytes(spark, options)
+    if found.nbytes < least:
+        reason = Reason(ReasonCode.NOT_WORTH, _COMMAND, f"its target has less than {size(least)}")
+        return None, PrunedQuery.untouched(reason, options)
     options = replace(options, broadcast_strategy=BroadcastStrategy.NONE.name, top_k=False)
     read = SparkPlan.read(spark, None, found.plan, keeps_ids=True)
     target = next(each for each in relations_of(read.root) if found.is_scan(read.node(each)))
     query = QueryRun.of(read, options, cache, probed={target.id})
     query.run()
     scan = query.planner.scans.get(target.id)
-    if not isinstance(scan, PrunedScan):
-        return None, record_of_run(query)
-    restricted = _restricted(found, query, target, scan)
+    restricted = _restricted(found, query, target, scan) if isinstance(scan, PrunedScan) else None
     if isinstance(restricted, Reason):
         del query.planner.scans[target.id]
         query.planner.reasons[restricted] = None
-        return None, record_of_run(query)
-    return restricted, record_of_run(query)
+    record = record_of_run(query)
+    warn("a command", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    return (None if isinstance(restricted, Reason) else restricted), record
 
 
 def _restricted(found: CommandScan, query: QueryRun, target: Relation, scan: PrunedScan) -> Any | Reason:
@@ -58,8 +64,8 @@ def _restricted(found: CommandScan, query: QueryRun, target: Relation, scan: Pru
     if kept.all():
         return Reason(ReasonCode.UNCLUSTERED, target.table)
     sure = _sure_file(query, target, scan) if found.needs_a_row else None
-    if isinstance(sure, Reason):
-        return sure
+    if found.needs_a_row and sure is None and (refusal := _has_row(found, query, target, scan)) is not None:
+        return refusal
     decided = scan.decided
     if sure is not None and not kept[sure]:
         kept = kept.copy()
@@ -72,17 +78,28 @@ def _restricted(found: CommandScan, query: QueryRun, target: Relation, scan: Pru
     return found.over(scan.table, kept)
 
 
-def _sure_file(query: QueryRun, target: Relation, scan: PrunedScan) -> int | Reason:
-    """A file of which a row surely passes the filters of the scan: a kept one if there is one, else a small one."""
+def _has_row(found: CommandScan, query: QueryRun, target: Relation, scan: PrunedScan) -> Reason | None:
+    """None if a job finds a row in the kept files that passes the filters of the scan."""
+    build = Build(f"a row of {target.table}", partial(found.has_row, scan.table, scan.plan.files.kept))
+    (is_there,) = query.builds.scheduler.run_all([build])
+    if isinstance(is_there, Reason) or is_there:
+        return is_there if isinstance(is_there, Reason) else None
+    return Reason(ReasonCode.COMMAND, target.table, "no row of the files that hold keys passes its filters")
+
+
+def _sure_file(query: QueryRun, target: Relation, scan: PrunedScan) -> int | None:
+    """A file of which metadata proves a row that passes the filters of the scan: a kept one if there is one.
+
+    None if nothing is proved.
+    """
     wanted = passing_domains(query.plan.root, target)
     if isinstance(wanted, Expression):
-        return Reason(ReasonCode.COMMAND, target.table, f"no file surely has a row that passes {wanted}")
+        return None
     columns = {at: plan_column(scan.table, target, at) for at in wanted}
     files = scan.table.files([*columns.values()])
     found = query.metadata.plan_table(target)
     left = None if isinstance(found, Reason) else found.files_left(query.plan.spark)
-    kept = scan.plan.files.kept
-    order = np.lexsort((files.sizes, ~kept))
-    among = order if left is None else order[left[order]]
-    sure = first_sure(files, {columns[at].name: each for at, each in wanted.items()}, among.tolist())
-    return Reason(ReasonCode.COMMAND, target.table, "no file surely has a row that passes") if sure is None else sure
+    if left is None:
+        return None
+    order = np.lexsort((files.sizes, ~scan.plan.files.kept))
+    return first_sure(files, {columns[at].name: each for at, each in wanted.items()}, order[left[order]].tolist())

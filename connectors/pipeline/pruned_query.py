@@ -215,7 +215,7 @@ def prune_query(
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
         calls = size_calls(df.sparkSession)
         if not is_candidate(
-            df.sparkSession, analyzed, _least_bytes(df.sparkSession, options), calls, top_k=options.top_k
+            df.sparkSession, analyzed, least_bytes(df.sparkSession, options), calls, top_k=options.top_k
         ):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options, cache)
@@ -223,7 +223,7 @@ def prune_query(
         return df, PrunedQuery.failed(error, options)
 
 
-def _least_bytes(spark: SparkSession, options: PruningOptions) -> int:
+def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
     """Bytes of a table below which no filter of its scan pays."""
     return 0 if options.always else rates_of(spark, options).least_bytes(cores_of(spark))
 
@@ -258,7 +258,7 @@ def prune_plan(
     """
     if not options.enabled:
         return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
-    least = _least_bytes(spark, options)
+    least = least_bytes(spark, options)
     if not is_candidate(spark, plan, least, None, top_k=options.top_k):
         detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
         return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _QUERY, detail), options)

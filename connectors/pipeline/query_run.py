@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from pruning.query.key_origins import statistics_columns
 from pruning.query.known_statistics import KnownStatistics
 from pruning.query.plan import Relation
 from pruning.query.plan_statistics import QueryFacts
-from pruning.query.planner import QueryPlanner
+from pruning.query.planner import QueryPlanner, effective_strategy
 from pruning.query.planner_requests import (
     JoinRows,
     PinFiles,
@@ -68,6 +68,8 @@ class QueryRun:
         options = options.with_limits(
             costs=rates_of(plan.spark, options, remote_stores(metadata.facts().stores.values()))
         )
+        # Rows of builds are asked for only where the query may join them.
+        options = replace(options, broadcast_strategy=effective_strategy(graph, options, facts).name)
         scheduler = BuildScheduler.of(plan.spark, options)
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
         builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)

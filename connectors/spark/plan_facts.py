@@ -88,8 +88,9 @@ def _leaf_sizes(places: Sequence[int], leaves: Iterable[tuple[str, str, str]], f
 
 def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
     if text.startswith(_UNKNOWN):
+        # Each of them may have an equal node.
         logger.debug("Finding subtrees that Spark runs once failed: %s", text.removeprefix(_UNKNOWN))
-        return {}
+        return {node.id: node.id for node in alike}
     found = text.split()
     several = {first for first, times in Counter(found).items() if times > 1}
     pairs = zip(alike, found, strict=True)

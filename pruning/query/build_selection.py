@@ -232,7 +232,8 @@ class BuildSelection:
 
         Rows of a node that Spark runs once for several places of the query have to be the same in all of them.
         """
-        if node.kind == _CACHED:
+        if node.kind == _CACHED and node.is_deterministic:
+            # Only a table that has changed makes other rows of it.
             return True
         return node.kind in _RUN_ONCE | _REPEATABLE and node.id not in self.equal
 

@@ -97,7 +97,7 @@ class QueryPlanner:
     @staticmethod
     def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
         """The planner of a query before any of its builds has run."""
-        strategy, tops = _strategy(graph, options, facts), tuple(top_ks(graph.root)) if options.top_k else ()
+        strategy, tops = effective_strategy(graph, options, facts), tuple(top_ks(graph.root)) if options.top_k else ()
         planner = QueryPlanner(graph, options, facts, statistics, strategy, tops)
         planner._sizes, planner._files = dict(facts.sizes), set(facts.files)
         return planner
@@ -383,7 +383,7 @@ def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:
     return top.id, probe.relation.id, probe.column
 
 
-def _strategy(graph: JoinGraph, options: PruningOptions, facts: QueryFacts) -> BroadcastStrategy:
+def effective_strategy(graph: JoinGraph, options: PruningOptions, facts: QueryFacts) -> BroadcastStrategy:
     """The broadcast strategy; NONE if Spark's dynamic partition pruning, which local relations end, is not replaced."""
     reached = {probe.column for edge in graph.edges for probe in edge.probes}
     is_reached = facts.partitions <= reached

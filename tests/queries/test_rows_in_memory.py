@@ -140,6 +140,11 @@ def days_of_an_rdd(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(drawn, "day int, id int")
 
 
+def cached_random_days(spark: SparkSession) -> DataFrame:
+    """Cached rows, of which Spark may evict some."""
+    return random_days(spark).persist()
+
+
 def test_a_function_that_is_not_deterministic_stays_above_a_pruned_scan(spark, star):
     """Spark's analyser refuses the node that its optimiser makes of such a function."""
     same = udf(lambda amount: amount, "long").asNondeterministic()
@@ -164,9 +169,10 @@ def test_every_row_of_a_small_side_that_differs_in_each_run_has_its_partners(spa
         assert ["sales"] == [name for name, _ in kept(told)]
 
 
-def test_one_list_in_two_places_of_a_query_gives_no_keys(spark, star, ways):
+@pytest.mark.parametrize("make", [random_days, days_of_an_rdd, cached_random_days])
+def test_one_list_in_two_places_of_a_query_gives_no_keys(spark, star, ways, make):
     """Spark shuffles it once for both, so both have the same rows."""
-    ways.view("chosen", random_days(spark))
+    ways.view("chosen", make(spark))
     query = f"""
         SELECT s.*, c.id FROM {star}sales s JOIN chosen c ON s.day = c.day
         UNION ALL SELECT s.*, c.id FROM {star}sales s JOIN chosen c ON s.day = c.day"""

@@ -4,12 +4,15 @@ import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
@@ -24,7 +27,7 @@ import scala.collection.immutable.Seq;
  * Where Delta looks for files with a match the join is inner, and where it inserts only, a left anti join whose right
  * side is the target. In both, a row of the target that matches no row of the source changes nothing, so files of such
  * rows alone need not be read. Row ids and names of files, which Delta computes above the scan, stay right: ids only
- * have to differ. Every other join needs all rows of the target.
+ * have to differ. Every other join needs all rows of the target; and while Delta writes, each file has a match.
  *
  * The source has to run as often as without pruning, since Delta counts its rows while they pass. Adaptive execution
  * drops it if the other side of an inner join turns out to have no row.
@@ -36,6 +39,7 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     private final java.util.ArrayList path = new java.util.ArrayList();
     private final java.util.Map onPath = new java.util.IdentityHashMap();
     private String refusal = null;
+    private boolean isNumbered = false;
     private LogicalRelation leaf = null;
     private Join join = null;
     private LogicalRelation listed = null;
@@ -68,8 +72,11 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     public LogicalPlan readable() {
         boolean isLeft = onPath.containsKey(join.left());
         java.util.ArrayList sides = new java.util.ArrayList();
-        sides.add(isLeft ? target(join.left()) : source(join.left()));
-        sides.add(isLeft ? source(join.right()) : target(join.right()));
+        TahoeBatchFileIndex all = chosen(leaf);
+        listed = DeltaFileLists.over(leaf, new PrunedFileIndex(all, (Snapshot) all.snapshot(), scala.Option.empty(),
+            all.addFiles(), all.sizeInBytes(), DeltaFileLists.noneKnown(), false));
+        sides.add(isLeft ? target(join.left(), listed) : source(join.left()));
+        sides.add(isLeft ? source(join.right()) : target(join.right(), listed));
         return (LogicalPlan) join.withNewChildren(PrunedFileIndex.sequence(sides));
     }
 
@@ -85,15 +92,47 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     }
 
     /**
+     * The bytes of the files that Delta chose.
+     */
+    public long bytes() {
+        return chosen(leaf).sizeInBytes();
+    }
+
+    /**
+     * True if some row of the files at these paths of the log passes the filters of the target; it starts a job.
+     */
+    public boolean hasRow(String paths) {
+        TahoeBatchFileIndex all = chosen(leaf);
+        Seq some = at(paths, all);
+        PrunedFileIndex index = new PrunedFileIndex(all, (Snapshot) all.snapshot(), scala.Option.empty(), some,
+            all.sizeInBytes(), DeltaFileLists.noneKnown(), false);
+        LogicalPlan side = target((LogicalPlan) path.get(path.indexOf(join) - 1), DeltaFileLists.over(leaf, index));
+        java.util.ArrayList conditions = new java.util.ArrayList();
+        for (int at = 0; at < path.indexOf(join); at++) {
+            if (path.get(at) instanceof Filter) {
+                DeltaFileLists.split(((Filter) path.get(at)).condition(), conditions);
+            }
+        }
+        for (int at = 0; at < conditions.size(); at++) {
+            index.learn(conditions.get(at));
+        }
+        side.setAnalyzed();
+        return !Dataset.ofRows((SparkSession) all.spark(), side).isEmpty();
+    }
+
+    /**
      * The whole plan over the files at these paths of the log, with line feeds between them.
      */
     public LogicalPlan over(String paths) {
         TahoeBatchFileIndex all = chosen(leaf);
-        Seq fewer = PrunedFileIndex.at(new java.util.HashSet(java.util.Arrays.asList(paths.split("\n"))),
-            all.addFiles());
+        Seq fewer = at(paths, all);
         TahoeBatchFileIndex index = new TahoeBatchFileIndex(all.spark(), all.actionType(), fewer, all.deltaLog(),
             all.path(), all.snapshot(), all.partitionFiltersGenerated());
         return replaced(plan, DeltaFileLists.over(leaf, index));
+    }
+
+    private static Seq at(String paths, TahoeBatchFileIndex all) {
+        return PrunedFileIndex.at(new java.util.HashSet(java.util.Arrays.asList(paths.split("\n"))), all.addFiles());
     }
 
     private boolean find(LogicalPlan node) {
@@ -138,7 +177,9 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     private void checkJoin(LogicalPlan target) {
         boolean isInsertOnly = join.joinType().equals(LeftAnti$.MODULE$) && target == join.right();
         if (!isInsertOnly && !isInner()) {
-            refusal = "a " + join.joinType().sql().toLowerCase() + " join needs every row of the target";
+            refusal = "it is below a " + join.joinType() + " join";
+        } else if (isInner() && !isNumbered) {
+            refusal = "each of its files has a match";
         }
     }
 
@@ -147,11 +188,22 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
             scala.collection.Iterator columns = ((Project) node).projectList().iterator();
             while (columns.hasNext()) {
                 Expression column = (Expression) columns.next();
+                isNumbered = isNumbered || isOfDelta(column);
                 refusal = column.deterministic() || isOfDelta(column) ? refusal : "it computes " + column.sql();
             }
-        } else if (!(node instanceof Filter)) {
+        } else if (node instanceof Filter) {
+            refusal = isOfSpark(((Filter) node).condition()) ? "Spark filters it by keys of the source" : refusal;
+        } else {
             refusal = "it has a " + node.getClass().getSimpleName();
         }
+    }
+
+    /**
+     * True for conditions that Spark makes of the other side of a join, which may leave no row of a file that stays.
+     */
+    private static boolean isOfSpark(Expression condition) {
+        return SubqueryExpression$.MODULE$.hasSubquery(condition)
+            || condition.toString().contains("might_contain");
     }
 
     private static boolean isOfDelta(Expression column) {
@@ -171,14 +223,11 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
         return isDefinedAt(expression) ? ((IncrementMetric) expression).child() : otherwise.apply(expression);
     }
 
-    private LogicalPlan target(LogicalPlan node) {
+    private LogicalPlan target(LogicalPlan node, LogicalRelation read) {
         if (node == leaf) {
-            TahoeBatchFileIndex all = chosen(leaf);
-            listed = DeltaFileLists.over(leaf, new PrunedFileIndex(all, (Snapshot) all.snapshot(),
-                scala.Option.empty(), all.addFiles(), all.sizeInBytes(), DeltaFileLists.noneKnown(), false));
-            return listed;
+            return read;
         }
-        LogicalPlan child = target((LogicalPlan) node.children().head());
+        LogicalPlan child = target((LogicalPlan) node.children().head(), read);
         if (!(node instanceof Project)) {
             return (LogicalPlan) node.withNewChildren(PrunedFileIndex.sequence(
                 java.util.Collections.singletonList(child)));
@@ -198,7 +247,7 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
         if (node == leaf) {
             return fewer;
         }
-        if (!path.contains(node)) {
+        if (!onPath.containsKey(node)) {
             return node;
         }
         java.util.ArrayList children = new java.util.ArrayList();

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DecimalType;
@@ -51,6 +52,9 @@ public class NodeLines {
         if (node instanceof LogicalRDD && !new RddRows((LogicalRDD) node).repeat()) {
             unrepeatable.set(at);
         }
+        if (node instanceof InMemoryRelation && !isFixed(((InMemoryRelation) node).cacheBuilder().logicalPlan())) {
+            unrepeatable.set(at);
+        }
         if (node instanceof Aggregate && !areSame(((Aggregate) node).groupingExpressions())) {
             unrepeatable.set(at);
         }
@@ -63,6 +67,19 @@ public class NodeLines {
             text.append(names.get(at)).append(repeats ? " 1 " : " 0 ").append(columns.get(at)).append('\n');
         }
         return text.toString();
+    }
+
+    /**
+     * True if rows of a cached plan are the same when they are computed again from the same tables.
+     */
+    private static boolean isFixed(LogicalPlan cached) {
+        boolean isIt = cached.deterministic();
+        scala.collection.Iterator leaves = cached.collectLeaves().iterator();
+        while (isIt && leaves.hasNext()) {
+            Object leaf = leaves.next();
+            isIt = !(leaf instanceof LogicalRDD) || new RddRows((LogicalRDD) leaf).repeat();
+        }
+        return isIt;
     }
 
     private void look(int at, Expression expression) {

@@ -5,15 +5,16 @@ import org.apache.spark.Partition;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
-import org.apache.spark.storage.RDDInfo;
+import org.apache.spark.status.api.v1.RDDStorageInfo;
 
 /**
  * Facts about a leaf of a plan that is an RDD: rows from Python, a checkpoint, the micro-batch of a stream.
  *
- * It relies on ParallelCollectionRDD and FileScanRDD, and on LogicalRDD.rdd().
+ * It relies on ParallelCollectionRDD and FileScanRDD, on LogicalRDD.rdd() and on AppStatusStore.rdd().
  */
 public class RddRows {
     private static final int MOST_RDDS = 1000;
+    private static final int MOST_ROWS = 1000000;
     private final LogicalRDD leaf;
 
     RddRows(LogicalRDD leaf) {
@@ -21,36 +22,37 @@ public class RddRows {
     }
 
     /**
-     * True if each run gives the same rows: those of a checkpoint. A local one stores each partition when it is first
-     * computed, on disk where memory is short. Any other RDD may run functions of Python or Scala.
+     * True if each run gives the same rows: those of a checkpoint. Any other RDD may run functions of Python or Scala,
+     * and one that is stored when it first runs computes a lost block again.
      */
     boolean repeat() {
-        return leaf.rdd().isCheckpointed() || leaf.rdd().isLocallyCheckpointed();
+        return leaf.rdd().isCheckpointed();
     }
 
     /**
      * Spark's estimate, which for an RDD of a user is the largest number, or the bytes of the lists, files and stored
-     * rows that the RDD is made from, if these are known and fewer.
+     * rows that the RDD is made from, if these are known and fewer. Functions may make more rows of them.
      */
     Number bytes() {
         Number estimate = (Number) leaf.stats().sizeInBytes();
-        long found = stored(leaf.rdd());
-        found = found > 0 ? found : ofSources();
+        long found = 0;
+        try {
+            found = stored(leaf.rdd());
+            found = found > 0 ? found : ofSources();
+        } catch (Exception unknown) {
+            found = 0;
+        }
         return found > 0 && found < estimate.doubleValue() ? Long.valueOf(found) : estimate;
     }
 
     private static long stored(RDD rdd) {
-        if (!rdd.isCheckpointed() && !rdd.getStorageLevel().isValid()) {
+        if (!rdd.getStorageLevel().isValid()) {
             return 0;
         }
-        RDDInfo[] all = rdd.sparkContext().getRDDStorageInfo();
-        for (int at = 0; at < all.length; at++) {
-            boolean isWhole = all[at].id() == rdd.id() && all[at].numCachedPartitions() == all[at].numPartitions();
-            if (isWhole) {
-                return all[at].memSize() + all[at].diskSize();
-            }
-        }
-        return 0;
+        // It throws for an RDD of which nothing is stored.
+        RDDStorageInfo found = rdd.sparkContext().statusStore().rdd(rdd.id());
+        boolean isWhole = found.numCachedPartitions() == found.numPartitions();
+        return isWhole ? found.memoryUsed() + found.diskUsed() : 0;
     }
 
     private long ofSources() {
@@ -101,15 +103,19 @@ public class RddRows {
         } else {
             return -1;
         }
-        return sum;
+        // Python makes a range in its workers, of a list without elements.
+        return sum > 0 ? sum : -1;
     }
 
     /**
-     * Python hands over batches of rows as bytes; other objects count as rows of the leaf.
+     * Python hands over batches of rows as bytes; other objects count as rows of the leaf, as far as they are few.
      */
     private long bytes(scala.collection.Iterator values) {
         long sum = 0;
-        while (values.hasNext()) {
+        for (int count = 0; values.hasNext(); count++) {
+            if (count > MOST_ROWS) {
+                return Long.MAX_VALUE / 2;
+            }
             Object value = values.next();
             sum += value instanceof byte[] ? ((byte[]) value).length : leaf.schema().defaultSize();
         }
