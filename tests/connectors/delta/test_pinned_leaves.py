@@ -147,8 +147,8 @@ def test_a_change_feed_is_no_table_of_files(spark, lake):
     result = prune(df, options=ALWAYS)
     assert Rows(df.drop("_commit_timestamp").collect()) == Rows(result.drop("_commit_timestamp").collect())
     codes = {each.code for each in explain(result).reasons}
-    assert ReasonCode.NOT_FILES in codes
-    assert ReasonCode.PRUNING_FAILED not in codes
+    # Its rows may be keys, where the query joins them.
+    assert codes <= {ReasonCode.NOT_FILES, ReasonCode.READ_BY_BUILD}
 
 
 def test_a_batch_of_a_stream_is_joined_with_pinned_tables_alone(spark, lake, conf, tmp_path):
