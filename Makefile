@@ -16,6 +16,8 @@ QUERIES ?= 50
 
 # How many queries each seed of the random ones asks in the quick tier.
 QUICK_QUERIES ?= 12
+# The same for random MERGE statements, which take seconds each.
+QUICK_MERGES ?= 4
 # What `make test-rest` runs: a share, from 0 to 1, and the key that draws it.
 SHARE ?= 0.1
 DRAW ?= $(shell git rev-parse --short HEAD 2>/dev/null)
@@ -33,7 +35,7 @@ demo: java $(INSTALLED) ## the main job on real input: TPC-DS star joins with an
 	$(VENV_PYTHON) -m connectors.cli.main demo $(ARGS)
 
 test: java $(INSTALLED) ## the quick tier: all tests without Spark, and of each Spark test function one case
-	SCANPRUNE_QUERIES=$(QUICK_QUERIES) $(PYTEST) $(SPREAD) --tier quick $(ARGS)
+	SCANPRUNE_QUERIES=$(QUICK_QUERIES) SCANPRUNE_MERGES=$(QUICK_MERGES) $(PYTEST) $(SPREAD) --tier quick $(ARGS)
 
 test-rest: java $(INSTALLED) ## a share of the tests that `test` leaves out, drawn by DRAW
 	$(PYTEST) $(SPREAD) --tier rest --share $(SHARE) --draw $(DRAW) $(ARGS)
