@@ -120,8 +120,11 @@ class ExecutionLimits:
         0.0,
         _DAY,
     )
-    cloned_sessions: int = limit(
-        16, "sessions", "copies that Spark made of a session, as for streams, whose statistics are kept", 1, 1
+    other_sessions: int = limit(
+        16, "sessions", "those of streams and of a server's clients, whose statistics are kept", 1, 1
+    )
+    other_session_seconds: float = limit(
+        600.0, "seconds", "without a query, after which such a session is dropped", 0.0, 0.0, _DAY
     )
     interrupt_again_seconds: float = limit(
         0.05,

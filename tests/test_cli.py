@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from importlib.metadata import version
@@ -184,3 +185,30 @@ def test_query_is_explained_and_run_from_a_shell(spark, tmp_path):
 
     bad = run_in_process("run", "SELECT nothing FROM facts", *given, **env)
     assert_one_line(bad, "Cannot understand the query: [UNRESOLVED_COLUMN")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--table", "sales"), "Cannot tell a table from 'sales': expected name=path"),
+        (("--table", "sales=nowhere"), "No table 'sales' at 'nowhere': there is no such path"),
+        (("--conf", "always=perhaps"), "'perhaps'"),
+        (("--conf", "quickly=true"), "Cannot set 'quickly'"),
+        (("--address", "203.0.113.7"), "Cannot listen on '203.0.113.7', port 0: "),
+    ],
+)
+def test_mistakes_of_a_server_are_named_before_spark_starts(arguments, message):
+    assert_one_line(run_in_process("serve", "connect", "--port", "0", *arguments), message)
+
+
+def test_a_port_in_use_is_named():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        run = run_in_process("serve", "thrift", "--port", str(other.getsockname()[1]))
+    assert_one_line(run, "Address already in use; name another address or port")
+
+
+def test_a_client_by_its_environment_cannot_serve():
+    run = run_in_process("serve", "connect", "--port", "0", SPARK_REMOTE="sc://127.0.0.1:1")
+    assert_one_line(run, "found SPARK_REMOTE in the environment")

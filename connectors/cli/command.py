@@ -37,16 +37,21 @@ def default_folder() -> Path:
 
 @contextmanager
 def session(name: str, folder: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session for one command, which ends with its Java process; its log and warehouse lie in `folder`."""
+    """A session for one command, which counts the bytes of its scans and has its log and warehouse in `folder`."""
+    warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
+    with spark_of(name, folder, {**COUNTABLE, **warehouse, **conf}) as spark:
+        yield spark
+
+
+@contextmanager
+def spark_of(name: str, folder: Path, conf: Mapping[str, str], master: str = "local[2]") -> Iterator[SparkSession]:
+    """A session for one command, which ends with its Java process; its log lies in `folder`."""
     require_spark(name)
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
 
-    warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
     try:
         with _no_process_left():
-            spark = spark_session(
-                f"scanprune {name}", conf={**COUNTABLE, **warehouse, **conf}, log=folder / "spark.log"
-            )
+            spark = spark_session(f"scanprune {name}", master=master, conf=conf, log=folder / "spark.log")
         # Spark has replaced the signal handlers.
         _Interrupted.listen()
         _silence()

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from connectors.cli import query as query_commands
+from connectors.cli import serve
 from connectors.cli.calibrate_command import calibrate
 from connectors.cli.command import default_folder, one_line_for_trouble
 from connectors.spark.versions import require_spark
@@ -71,6 +72,9 @@ def demo(
 app.command(short_help="The filters that pruning would add, and reasons against others.")(query_commands.explain)
 app.command(short_help="A query with pruning: its rows, and the files, rows and bytes read.")(query_commands.run)
 app.command(short_help="Rates of the cost model on this machine, kept for later sessions.")(calibrate)
+app.add_typer(
+    serve.app, name="serve", short_help="Spark's servers for clients of any language, with every session pruned."
+)
 
 
 def main() -> None:

@@ -91,12 +91,13 @@ def _started(
     folder = default_folder().absolute()
     with one_line_for_trouble(folder, _INTERRUPTED):
         asked = CommandLineQuery.of(sql, file, tables or [], confs or [])
-        _make(folder)
+        make_folder(folder)
         with session(name, folder, asked.conf) as spark:
             yield spark, asked
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Makes the folder of a command's log; `EnvironmentProblem` where it cannot."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -143,7 +144,7 @@ class CommandLineQuery:
         """
         confs = dict(given_confs(conf))
         PruningOptions.from_confs(confs)
-        return CommandLineQuery(_sql(text, file), dict(_tables(tables)), confs)
+        return CommandLineQuery(_sql(text, file), dict(given_tables(tables)), confs)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The query over views of its tables; no action runs.
@@ -162,7 +163,7 @@ class CommandLineQuery:
             hint = ""
             if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
                 hint = f"; tables are named by --table, found {', '.join(self.tables) or 'none'}"
-            msg = f"Cannot understand the query: {_first_line(error)}{hint}"
+            msg = f"Cannot understand the query: {first_line(error)}{hint}"
             raise InvalidQueryError(msg) from error
 
 
@@ -187,7 +188,8 @@ def _sql(text: str | None, file: Path | None) -> str:
     return text
 
 
-def _tables(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+def given_tables(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Tables of `name=path`; `InvalidQueryError` for what is none, `SourceNotFoundError` for a path to nothing."""
     seen: set[str] = set()
     for each in given:
         name, equals, path = each.partition("=")
@@ -242,7 +244,7 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
         format_ = next(each.name for each in connectors_of(spark) if each.claims_path(spark, path))
         spark.read.format(format_).load(path).createOrReplaceTempView(name)
     except (OSError, PySparkException, Py4JError) as error:
-        why = java_message(error) if isinstance(error, Py4JError) else _first_line(error)
+        why = java_message(error) if isinstance(error, Py4JError) else first_line(error)
         msg = f"Cannot read the table {name!r} from {path!r}: {why}"
         raise SourceNotFoundError(msg) from error
 
@@ -266,5 +268,6 @@ def _nodes(plan: Any) -> Iterator[Any]:
         yield from _nodes(children.apply(at))
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of an error's text that is not empty, else its kind."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -21,6 +21,7 @@ from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.records import log_verdict
 from connectors.registry import command_indexes, counters, settled_indexes
+from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals
 from connectors.spark.jvm import (
     JavaFile,
@@ -28,7 +29,6 @@ from connectors.spark.jvm import (
     instance,
     jvm_session,
     optimizer_rules,
-    session_over,
     set_optimizer_rules,
     start_callbacks,
 )
@@ -46,6 +46,7 @@ _RULE = JavaFile(
     "SessionRule",
     others=(
         "PlannedQuery",
+        "NewSessions",
         "connectors.spark.Precheck",
         "connectors.spark.FileScan",
         "connectors.spark.IndexCalls",
@@ -55,7 +56,7 @@ _RULE = JavaFile(
 
 @dataclass(slots=True)
 class SessionPruning:
-    """The pruning of one session and of those that Spark clones from it; called by Java with each planned query."""
+    """The pruning of one session and of others that have its rule; called by Java with each planned query."""
 
     spark: SparkSession
     options: PruningOptions | None
@@ -63,14 +64,13 @@ class SessionPruning:
     queries: deque[PrunedQuery]
     rule: Any = None
     _refusals: Refusals = field(default_factory=Refusals)
-    _clones: OrderedDict[str, SparkSession] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _others: OtherSessions = field(default_factory=OtherSessions)
 
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
         options = PruningOptions()
         try:
-            spark = self.spark if query.isOwn() else self._clone(query.session())
+            spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
             if query.isOfCommand():
                 plan, record = prune_command(spark, query.plan(), options, self.cache)
@@ -108,17 +108,6 @@ class SessionPruning:
     @property
     def _limits(self) -> Limits:
         return _limits(self.options)
-
-    def _clone(self, session: Any) -> SparkSession:
-        """The Python object of a session that Spark cloned; the same one for all queries of the session."""
-        key = str(session.sessionUUID())
-        with self._lock:
-            if key not in self._clones:
-                self._clones[key] = session_over(self.spark, session)
-            self._clones.move_to_end(key)
-            while len(self._clones) > self._limits.cloned_sessions:
-                self._clones.popitem(last=False)
-            return self._clones[key]
 
     class Java:
         """The interface by which py4j calls the object."""
@@ -168,6 +157,16 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names)
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled.pruning, enabled.queries = pruning, pruning.queries
+
+
+def enable_new_sessions(spark: SparkSession) -> None:
+    """Prunes the queries of the sessions that start from now on beside an enabled one, until that is disabled.
+
+    Their confs count where it was enabled without options, and its history has their queries.
+    """
+    pruning = state_of(spark).slot(_Enabled).pruning
+    if pruning is not None:
+        pruning.rule.addToNewSessions()
 
 
 def disable(spark: SparkSession) -> None:

@@ -29,12 +29,15 @@ import org.apache.spark.sql.execution.datasources.WriteFiles;
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
- * It relies on Rule and SQLExecution, and on the names of CacheManager and of the methods of QueryExecution that make
- * an RDD.
+ * It relies on Rule and SQLExecution, and on the names of CacheManager, of the methods of QueryExecution that make
+ * an RDD, and of the classes by which servers run statements.
  */
 public class SessionRule extends Rule {
     static final String INSIDE = "scanprune.inside";
     private static final String SWITCH = "spark.pruning.auto";
+    // No execution has begun, and one that only shows the plan has.
+    private static final long NONE = -1L;
+    private static final long EXPLAINED = -2L;
     private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
     private final java.util.function.Function planner;
     private final SparkSession own;
@@ -60,6 +63,17 @@ public class SessionRule extends Rule {
      */
     public void switchOff() {
         isOn = false;
+    }
+
+    boolean isOn() {
+        return isOn;
+    }
+
+    /**
+     * Adds the rule to the sessions that start from now on beside its own one, until it is switched off.
+     */
+    public void addToNewSessions() {
+        own.extensions().injectOptimizerRule(new NewSessions(this));
     }
 
     public TreeNode apply(TreeNode plan) {
@@ -96,7 +110,7 @@ public class SessionRule extends Rule {
             return plan;
         }
         long execution = execution(context);
-        return execution < 0 && !isKept() ? plan
+        return execution == EXPLAINED || execution == NONE && !willRun() ? plan
             : pruned(plan, new PlannedQuery(plan, session, session == own, execution, isOfCommand, isWritten));
     }
 
@@ -169,25 +183,28 @@ public class SessionRule extends Rule {
     }
 
     /**
-     * The id of the execution for which the plan is made; -1 if it is not about to run.
+     * The id of the execution for which the plan is made, or one of the constants for none.
      */
     private static long execution(SparkContext context) {
         String id = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
         if (id == null) {
-            return -1L;
+            return NONE;
         }
         QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(id));
-        return query != null && query.logical() instanceof ExplainCommand ? -1L : Long.parseLong(id);
+        return query != null && query.logical() instanceof ExplainCommand ? EXPLAINED : Long.parseLong(id);
     }
 
     /**
-     * True where a plan that is made outside of an execution will run: that of rows to be cached, or of an RDD.
+     * True where a plan that is made outside of an execution will run: that of rows to be cached, of an RDD, or of a
+     * statement of a server's client, which the servers plan before its execution begins.
      */
-    private static boolean isKept() {
+    private static boolean willRun() {
         StackTraceElement[] frames = Thread.currentThread().getStackTrace();
         for (int at = 0; at < frames.length; at++) {
             String name = frames[at].getClassName();
             if (name.startsWith("org.apache.spark.sql.execution.CacheManager")
+                || name.startsWith("org.apache.spark.sql.connect.execution.SparkConnectPlanExecution")
+                || name.startsWith("org.apache.spark.sql.hive.thriftserver.SparkExecuteStatementOperation")
                 || name.startsWith("org.apache.spark.sql.execution.QueryExecution")
                 && frames[at].getMethodName().toLowerCase().contains("tordd")) {
                 return true;
