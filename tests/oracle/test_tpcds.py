@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from pruning import PruningOptions, explain, prune, report
 from pruning.cost.rates import CostRates
@@ -31,10 +32,11 @@ from sample_data.confs import CODE_GENERATION, conf
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles, generate
 from sample_data.tpcds_answers import disagreement, disorder
-from sample_data.tpcds_queries import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
+from sample_data.tpcds_queries import QUOTED, SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from tests.costs import ALWAYS
 from tests.in_session import in_session, kept
 from tests.kept import kept_folder
+from tests.session.server import Server, server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -66,6 +68,7 @@ class Tpcds:
     duck: duckdb.DuckDBPyConnection
     stock: SparkSession
     queries: Mapping[int, Query]
+    folders: Mapping[str, Path]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,7 @@ def tpcds(spark, tmp_path_factory) -> Iterator[Tpcds]:
         spark_tables(stock, sources.paths, "parquet"),
         duckdb_tables(sources.paths) as duck,
     ):
-        yield Tpcds(duck, stock, {each.number: each for each in queries()})
+        yield Tpcds(duck, stock, {each.number: each for each in queries()}, folders)
 
 
 def with_days_of_sales(sources: TpcdsFiles, days: Path) -> TpcdsFiles:
@@ -108,6 +111,39 @@ def test_pruned_rows_equal_spark_and_duckdb(spark, tpcds, number):
     assert kept(report(result)) == kept(told)
     if number in ALL_FILTERS:
         check_answer(tpcds, query, stock, df, prune(df, options=ALWAYS))
+
+
+@pytest.fixture(scope="module")
+def connect(tpcds, tmp_path_factory) -> Iterator[tuple[Server, RemoteSession]]:
+    """A server of Spark Connect over the same tables, and the session of a client."""
+    limits = {f"limits.{name}": getattr(OPTIONS.limits, name) for name in ("costs", "risked_seconds")}
+    confs = {**limits, "cost_rates": "GIVEN", **CODE_GENERATION, QUOTED: "true", "spark.sql.shuffle.partitions": 2}
+    arguments = [part for name, value in confs.items() for part in ("--conf", f"{name}={value}")]
+    arguments += [part for name, path in tpcds.folders.items() for part in ("--table", f"{name}={path}")]
+    with server("connect", tmp_path_factory.mktemp("connect"), *arguments) as running:
+        client = RemoteSession(running.url)
+        yield running, client
+        client.client.close()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
+def test_rows_of_a_client_of_connect_equal_spark_and_duckdb(tpcds, connect, number):
+    running, client = connect
+    before, query = len(running.told()), tpcds.queries[number]
+    stock, df = by_spark(tpcds.stock.sql(query.text)), client.sql(query.text)
+    found = by_spark(df)
+    assert "" == disagreement(query, tpcds.duck, stock, found)
+    assert "" == disorder(query, df.columns, stock, found)
+    read = [each for each in running.told()[before:] if each.startswith("reads ")]
+    assert files_read(expected_scans()[number]) == [int(each.split()[1].replace(",", "")) for each in read]
+
+
+def files_read(scans: list[str]) -> list[int]:
+    """The number of files that the line about a query names, by lines about its scans; empty if nothing is skipped."""
+    counts = [(int(kept), int(whole)) for line in scans for kept, whole in re.findall(r"(\d+) of (\d+)", line)]
+    files = [int(each) for line in scans for each in re.findall(r"(\d+) of \d+ files", line)]
+    return [sum(files)] if any(kept != whole for kept, whole in counts) else []
 
 
 def check_answer(tpcds, query, stock, df, result):
