@@ -27,6 +27,7 @@ class ReasonCode(Enum):
     BLOOM_TOO_FULL = "the bloom filter is too full to tell keys apart"
     BUILD_TIMED_OUT = "collecting the keys took longer than the limit"
     BUILD_FAILED = "collecting the keys failed"
+    BUILD_CANCELLED = "collecting the keys was cancelled from outside, as by the job group of the query"
     STATISTICS_FAILED = "reading the statistics failed"
     UNSELECTIVE = "too many rows would pass a row filter for it to pay"
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
@@ -85,6 +86,8 @@ class Reason:
         return {"code": self.code.name, "subject": self.subject, "text": self.code.value, "detail": self.detail}
 
 
+# Metadata was asked for, and could not be read.
+UNREAD = frozenset({ReasonCode.STATISTICS_FAILED, ReasonCode.BUILD_CANCELLED})
 _NO_REMEDY = "nothing"
 _NO_JOIN = (
     "nothing was pruned, since no equality of a join reaches a scan of files; "
@@ -99,6 +102,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.STREAMING: "prune the batch inside of foreachBatch",
         ReasonCode.NO_JVM: "name the keys to pruned_read()",
         ReasonCode.BUILD_FAILED: "run the small side by itself to see its error",
+        ReasonCode.BUILD_CANCELLED: "run the query again",
         ReasonCode.BUILD_TIMED_OUT: "raise `build_timeout_seconds`, or cache the small side",
         ReasonCode.STATISTICS_FAILED: "check that the files named there can be read",
         ReasonCode.UNREPEATABLE_KEYS: "cache() the small side",

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
-from connectors.spark.jvm import error_kind, has_jvm
+from connectors.spark.jvm import error_kind, has_jvm, is_cancelled_job
 from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -175,6 +175,8 @@ class _Running(Generic[T]):
         if not isinstance(error, Exception):
             raise error
         logger.debug("The build of %s failed: %.300s", self.build.subject, error)
+        if is_cancelled_job(error):
+            return Reason(ReasonCode.BUILD_CANCELLED, self.build.subject)
         return Reason(ReasonCode.BUILD_FAILED, self.build.subject, error_kind(error))
 
 
@@ -198,12 +200,14 @@ class BuildScheduler:
     """Runs builds, each with its own timeout and all of them until `deadline`, a time of `time.monotonic()`.
 
     A build that has not ended by then gives a `Reason`, and its caller continues without keys. No job runs after
-    `run_all` returns or raises, in any thread: jobs are cancelled by a tag that no other build has.
+    `run_all` returns or raises, in any thread: jobs are cancelled by a tag that no other build has. After somebody
+    else has cancelled a build, no other one begins.
     """
 
     spark: SparkSession
     options: PruningOptions
     deadline: float
+    _cancelled: threading.Event = field(default_factory=threading.Event)
 
     @staticmethod
     def of(spark: SparkSession, options: PruningOptions) -> BuildScheduler:
@@ -215,15 +219,23 @@ class BuildScheduler:
         """Seconds that a build which begins now may take; none are left if not positive."""
         return min(self.options.build_timeout_seconds, self.deadline - time.monotonic())
 
+    def cancel(self) -> None:
+        """Begins no further build."""
+        self._cancelled.set()
+
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
         """The result of each build, all run at the same time."""
         remaining = self.deadline - time.monotonic()
+        if self._cancelled.is_set():
+            return [Reason(ReasonCode.BUILD_CANCELLED, each.subject) for each in wanted]
         if remaining <= 0:
             return [self._too_late(each.subject) for each in wanted]
         own = self.options.build_timeout_seconds
         results = run_all(self.spark, wanted, timeout=min(own, remaining), limits=self.options.limits)
+        if any(_is(each, ReasonCode.BUILD_CANCELLED) for each in results):
+            self.cancel()
         return [
-            self._too_late(each.subject) if remaining < own and _timed_out(result) else result
+            self._too_late(each.subject) if remaining < own and _is(result, ReasonCode.BUILD_TIMED_OUT) else result
             for each, result in zip(wanted, results, strict=True)
         ]
 
@@ -232,8 +244,8 @@ class BuildScheduler:
         return Reason(ReasonCode.BUILD_TIMED_OUT, subject, detail)
 
 
-def _timed_out(result: object) -> bool:
-    return isinstance(result, Reason) and result.code is ReasonCode.BUILD_TIMED_OUT
+def _is(result: object, code: ReasonCode) -> bool:
+    return isinstance(result, Reason) and result.code is code
 
 
 class DeadlineError(Exception):

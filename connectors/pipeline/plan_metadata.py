@@ -13,7 +13,7 @@ from connectors.jobs.runner import Build, run_all
 from connectors.registry import PlanTable, file_formats, scan_of, snapshot_calls, table_of
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
-from connectors.spark.jvm import error_kind
+from connectors.spark.jvm import error_kind, is_cancelled_job
 from connectors.spark.plan_facts import PlanFacts, plan_facts, row_shape
 from connectors.spark.plan_reader import SparkPlan
 from pruning.limits import Limits
@@ -85,8 +85,11 @@ class PlanMetadata:
             self._asked = self.asked()
         return self._asked
 
-    def _fetch_together(self) -> None:
-        """Runs the jobs that tables need for their statistics at the same time; one that fails runs again later."""
+    def _fetch_together(self) -> Reason | None:
+        """Runs the jobs that tables need for their statistics at the same time; one that fails runs again later.
+
+        The reason where somebody has cancelled one.
+        """
         self._has_fetched = True
         files = self.facts().leaves.files
         for each in relations_of(self.plan.root):
@@ -94,7 +97,10 @@ class PlanMetadata:
                 self.table(each)
         if len(self._fetches) > 1:
             timeout = self.limits.all_builds_timeout_seconds
-            run_all(self.plan.spark, self._fetches, timeout=timeout, limits=self.limits)
+            found = run_all(self.plan.spark, self._fetches, timeout=timeout, limits=self.limits)
+            cancelled = (each for each in found if isinstance(each, Reason) and each.code is ReasonCode.BUILD_CANCELLED)
+            return next(cancelled, None)
+        return None
 
     def plan_table(self, relation: Relation) -> PlanTable | Reason:
         """The table of this scan with column ids of its own, to replace the scan in the plan."""
@@ -119,13 +125,15 @@ class PlanMetadata:
             if request.failure_subject is None:
                 raise
             logger.debug("Reading statistics failed", exc_info=True)
+            if is_cancelled_job(error):
+                return Reason(ReasonCode.BUILD_CANCELLED, request.failure_subject)
             return Reason(ReasonCode.STATISTICS_FAILED, request.failure_subject, error_kind(error))
 
     def _answer(self, request: Request[Any]) -> Any:
         match request:
             case DescribeFiles(relation, column):
-                if not self._has_fetched:
-                    self._fetch_together()
+                if not self._has_fetched and (cancelled := self._fetch_together()) is not None:
+                    return cancelled
                 return self._described(relation, column, lambda table, columns: table.files(columns))
             case DescribeRowGroups(relation, files, column):
                 needed = self.needed(relation) if column is None else None

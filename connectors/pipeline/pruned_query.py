@@ -89,6 +89,11 @@ class PrunedQuery:
         logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
         return PrunedQuery.untouched(reason, options)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """True if somebody cancelled a build, as by the job group of the query."""
+        return any(each.code is ReasonCode.BUILD_CANCELLED for each in self.reasons)
+
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
         if self.plan is None or self.answer is None:

@@ -100,7 +100,10 @@ class QueryRun:
             case PruneScan():
                 return self.scans.planned(request, self.replacements)
             case _:
-                return self.metadata.answer(request)
+                answer = self.metadata.answer(request)
+                if isinstance(answer, Reason) and answer.code is ReasonCode.BUILD_CANCELLED:
+                    self.builds.scheduler.cancel()
+                return answer
 
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
         """The results of builds; rates of the session learn from those that ran where they were expected to."""

@@ -159,6 +159,7 @@ class _Resolver:
 
 
 _TROUBLE = {
+    ReasonCode.BUILD_CANCELLED,
     ReasonCode.BUILD_FAILED,
     ReasonCode.UNREPEATABLE_KEYS,
     ReasonCode.BUILD_TIMED_OUT,

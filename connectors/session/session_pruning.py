@@ -85,6 +85,8 @@ class SessionPruning:
             # Raised here, it would break the connection on which Java waits for this call.
             threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
             return None
+        if record.is_cancelled:
+            query.cancel()
         self.queries.appendleft(record)
         with suppress(Exception):
             log_verdict(record)

@@ -261,6 +261,7 @@ _PYTHON_ERROR = re.compile(
 )
 _MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
 _CAUSES = 20
+_CANCELLED = "[SPARK_JOB_CANCELLED]"
 
 
 def error_kind(error: BaseException) -> str:
@@ -277,6 +278,11 @@ def error_kind(error: BaseException) -> str:
         return worker
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     return condition or _java_class(error) or type(error).__name__
+
+
+def is_cancelled_job(error: BaseException) -> bool:
+    """True for the error of an action whose job somebody cancelled, by its group, a tag, or Spark's UI."""
+    return _CANCELLED in _full_text(error)
 
 
 def java_message(error: Exception) -> str:

@@ -14,7 +14,7 @@ from pruning.query.metadata_filters import benefit_of_skipping
 from pruning.query.plan import PlanNames
 from pruning.query.requests import DescribeFiles, DescribeRowGroups, Steps, TrustStatistics, ask
 from pruning.query.top_k import TopFilter, TopK, topk_threshold, without_absent
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import UNREAD, Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.skipping import prune_containers, skipped_share
 from pruning.values.coercion import coerce
@@ -54,7 +54,7 @@ def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | 
         return None
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
-        return files if files.code is ReasonCode.STATISTICS_FAILED else None
+        return files if files.code in UNREAD else None
     if files.type is None or str(files.type) != top.sort_key.key.type:
         return None
     found = topk_threshold(top, files.containers, files.name)

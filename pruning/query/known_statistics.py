@@ -27,7 +27,7 @@ from pruning.query.requests import (
     ScanContainers,
     Unanswered,
 )
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import UNREAD, Reason
 from pruning.scan.estimates import pass_ratio
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
@@ -57,7 +57,7 @@ class KnownStatistics:
     def problems(self) -> tuple[Reason, ...]:
         """The reasons why some metadata could not be read so far."""
         failed = (each for each in self._answers.values() if isinstance(each, Reason))
-        return tuple(dict.fromkeys(each for each in failed if each.code is ReasonCode.STATISTICS_FAILED))
+        return tuple(dict.fromkeys(each for each in failed if each.code in UNREAD))
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
         """The share, 0 to 1, of a probe column's bytes in containers that any key keeps; 1 without bounds.

@@ -43,12 +43,12 @@ from pruning.query.planner_requests import (
 from pruning.query.requests import Steps, ask, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter, one_by_build
 from pruning.query.top_k import TopFilter, TopK, top_ks
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import UNREAD, Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
-_NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
+_NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_CANCELLED})
 # Reasons that leave a top-k filter without effect on the files of a scan.
 _NO_FILTER = frozenset(
     {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
@@ -343,7 +343,7 @@ class QueryPlanner:
             if not (probes := worth_filtering(top, self.selection())):
                 continue
             keys = yield from prove_first_rows(top, self.options.limits)
-            if isinstance(keys, Reason) and keys.code is ReasonCode.STATISTICS_FAILED:
+            if isinstance(keys, Reason) and keys.code in UNREAD:
                 self.reasons[keys] = None
             for each in probes:
                 found = keys if isinstance(keys, Reason) else (yield from self._filter_by_first_rows(top, each, keys))

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from connectors.session import session_pruning
+from connectors.session.session_pruning import records
 from connectors.spark.jvm import optimized_plan, session_over
 from pruning import disable, history
 from tests.queries.star import BY_JOB, FILES
@@ -20,6 +21,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ONE_FORMAT = pytest.mark.parametrize("star", ["delta"], indirect=True)
 # Deterministic, and runs longer than any test waits.
 ENDLESS = "AND NOT exists(sequence(d.day, 500), x -> exists(sequence(d.day, 500), y -> x + y < d.day))"
+
+
+def building() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith(("build of", "end of"))]
 
 
 @ONE_FORMAT
@@ -50,15 +55,43 @@ def test_an_interrupt_while_a_build_runs_ends_the_query(spark, query, enabled):
     sender.join()
 
     def running() -> tuple[list[int], list[str]]:
-        names = [each.name for each in threading.enumerate() if each.name.startswith(("build of", "end of"))]
-        return list(tracker.getActiveJobsIds()), names
+        return list(tracker.getActiveJobsIds()), building()
 
-    deadline = time.monotonic() + 60
-    while running() != ([], []) and time.monotonic() < deadline:
+    # No job or build for a second, between which and the next one there might be a moment.
+    quiet, deadline = 0, time.monotonic() + 60
+    while quiet < 10 and time.monotonic() < deadline:
+        quiet = quiet + 1 if running() == ([], []) else 0
         time.sleep(0.1)
     assert ([], []) == running()
     # The session goes on.
     assert ROWS == spark.sql(query).count()
+
+
+@ONE_FORMAT
+def test_a_query_whose_job_group_is_cancelled_during_a_build_ends(spark, query, enabled):
+    enabled(BY_JOB)
+    context, has_ended = spark.sparkContext, threading.Event()
+
+    def cancel() -> None:
+        while not has_ended.wait(0.05):
+            if building():
+                context.cancelJobGroup("mine")
+
+    other = threading.Thread(target=cancel, daemon=True)
+    other.start()
+    context.setJobGroup("mine", "a query")
+    try:
+        with pytest.raises(Exception, match="The query was cancelled while it collected keys of a join"):
+            spark.sql(f"{query} {ENDLESS}").collect()
+        assert "BUILD_CANCELLED" in {each.code.name for each in records(spark)[0].reasons}
+        has_ended.set()
+        other.join()
+        assert ROWS == spark.sql(query).count()
+    finally:
+        has_ended.set()
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
+    assert not context.statusTracker().getActiveJobsIds()
 
 
 @ONE_FORMAT

@@ -17,6 +17,7 @@ public class PlannedQuery {
     private final long execution;
     private final boolean isOfCommand;
     private final boolean isWritten;
+    private volatile boolean isCancelled = false;
 
     PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution, boolean isOfCommand,
         boolean isWritten) {
@@ -34,6 +35,17 @@ public class PlannedQuery {
 
     public SparkSession session() {
         return session;
+    }
+
+    /**
+     * Ends the query, of which somebody has cancelled a build.
+     */
+    public void cancel() {
+        isCancelled = true;
+    }
+
+    boolean isCancelled() {
+        return isCancelled;
     }
 
     /**

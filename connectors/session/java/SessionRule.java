@@ -83,6 +83,8 @@ public class SessionRule extends Rule {
         boolean wasInterrupted = Thread.currentThread().isInterrupted();
         try {
             return visited((LogicalPlan) plan, false);
+        } catch (Cancelled cancelled) {
+            throw cancelled;
         } catch (Throwable failed) {
             if (wasInterrupted || failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();
@@ -222,11 +224,23 @@ public class SessionRule extends Rule {
         } finally {
             context.setLocalProperty(INSIDE, null);
         }
+        if (query.isCancelled()) {
+            throw new Cancelled();
+        }
         if (found == null || !columns(found).equals(columns(plan))) {
             return plan;
         }
         found.setTagValue(DONE, Boolean.TRUE);
         return found;
+    }
+
+    /**
+     * The end of a query of which somebody has cancelled a build, as by the job group that both have.
+     */
+    public static class Cancelled extends java.util.concurrent.CancellationException {
+        Cancelled() {
+            super("The query was cancelled while it collected keys of a join: by its job group, a tag or Spark's UI");
+        }
     }
 
     private static java.util.List columns(LogicalPlan plan) {

@@ -9,6 +9,7 @@ import pytest
 
 from connectors.jobs import runner as builds
 from connectors.jobs.runner import Build
+from pruning.options import PruningOptions
 from pruning.reasons import Reason
 
 pytestmark = pytest.mark.spark
@@ -99,6 +100,23 @@ def test_interrupt_cancels_the_build_and_is_raised(spark, caller, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         builds.run(spark, frame.collect, timeout=60.0, description="k", on_progress=interrupt)
+    assert_nothing_is_left(spark, tmp_path, caller)
+
+
+def test_after_a_build_that_somebody_cancels_no_other_begins(spark, caller, tmp_path):
+    frame = spark.range(0, 2, 1, 2).mapInArrow(sleeping(str(tmp_path)), "id long")
+
+    def cancel() -> None:
+        eventually(lambda: any(tmp_path.iterdir()))
+        spark.sparkContext.cancelJobGroup("group")
+
+    other = threading.Thread(target=cancel, daemon=True)
+    other.start()
+    scheduler = builds.BuildScheduler.of(spark, PruningOptions())
+    expected = Reason(builds.ReasonCode.BUILD_CANCELLED, "k")
+    assert [expected] == scheduler.run_all([Build("k", frame.collect)])
+    other.join()
+    assert [expected] == scheduler.run_all([Build("k", lambda: pytest.fail("it began"))])
     assert_nothing_is_left(spark, tmp_path, caller)
 
 
