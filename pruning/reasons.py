@@ -45,6 +45,7 @@ class ReasonCode(Enum):
     SAMPLED = "a sample is drawn from all rows below it"
     GROUPING_SETS = "grouping sets add rows with NULL in place of the key"
     STREAMING = "the query is a stream, whose rows keep arriving after keys are collected"
+    STATEFUL = "it keeps state between micro-batches, or may, which is left as it is"
     CACHED = "the rows are cached, so no file is read"
     NOT_FILES = "it reads no files of a known table format"
     COMPUTED = "the key is computed, not a column of a scan"
@@ -96,7 +97,8 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.SWITCHED_OFF: "set the option `enabled` to True",
         ReasonCode.UNKNOWN_VERSION: "use a version of Spark that this release knows",
         ReasonCode.PRUNING_FAILED: "log the logger `scanprune` at level DEBUG, and report the error",
-        ReasonCode.STREAMING: "prune the batch inside of foreachBatch",
+        ReasonCode.STREAMING: "enable(spark) before the stream starts, or prune the batch inside of foreachBatch",
+        ReasonCode.STATEFUL: "join static tables in a stream of its own, or inside of foreachBatch",
         ReasonCode.NO_JVM: "name the keys to pruned_read()",
         ReasonCode.BUILD_FAILED: "run the small side by itself to see its error",
         ReasonCode.BUILD_TIMED_OUT: "raise `build_timeout_seconds`, or cache the small side",

@@ -58,7 +58,7 @@ class PlanMetadata:
         """The facts about the plan, read from the JVM once."""
         if self._facts is None:
             spark = self.plan.spark
-            self._facts = plan_facts(self.plan, file_formats(spark), snapshot_calls(spark))
+            self._facts = plan_facts(self.plan, file_formats(spark), snapshot_calls(spark)).without(self.plan.streams)
         return self._facts
 
     def table(self, relation: Relation) -> Table | Reason:

@@ -258,10 +258,8 @@ def prune_plan(
     """
     if not options.enabled:
         return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
-    least = least_bytes(spark, options)
-    if not is_candidate(spark, plan, least, None, top_k=options.top_k):
-        detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
-        return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _QUERY, detail), options)
+    if (refusal := why_not_worth(spark, plan, options)) is not None:
+        return None, PrunedQuery.untouched(refusal, options)
     plan = pinned_plan(spark, plan) if pins else plan
     query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
     query.run()
@@ -269,6 +267,15 @@ def prune_plan(
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     is_pruned = bool(record.scans or query.planner.materialized)
     return (optimized_plan(_rewritten(query)) if is_pruned else None), record
+
+
+def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Reason | None:
+    """The reason why an optimised plan is not read; None if it has a join and a scan of a size that may pay."""
+    least = least_bytes(spark, options)
+    if is_candidate(spark, plan, least, None, top_k=options.top_k):
+        return None
+    detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
+    return Reason(ReasonCode.NOT_WORTH, _QUERY, detail)
 
 
 def record_of_run(query: QueryRun) -> PrunedQuery:

@@ -51,6 +51,20 @@ public class PlannedQuery {
     }
 
     /**
+     * True for the micro-batch of a stream.
+     */
+    public boolean isStream() {
+        return plan.isStreaming();
+    }
+
+    /**
+     * The operator by which a stream keeps state between micro-batches, or may; empty if there is none.
+     */
+    public String state() {
+        return new StreamPlan(plan).state();
+    }
+
+    /**
      * True for the session that was enabled, false for one that was cloned from it.
      */
     public boolean isOwn() {
@@ -58,7 +72,7 @@ public class PlannedQuery {
     }
 
     /**
-     * The id of the execution for which the plan was made; -1 for rows to be cached and for RDDs.
+     * The id of the execution for which the plan was made; -1 for rows to be cached, for RDDs, and for micro-batches.
      */
     public long execution() {
         return execution;

@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.WriteFiles;
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 
 /**
  * The last rule of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
@@ -29,12 +30,13 @@ import org.apache.spark.sql.execution.datasources.WriteFiles;
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
- * It relies on Rule and SQLExecution, and on the names of CacheManager and of the methods of QueryExecution that make
+ * It relies on Rule and SQLExecution, on the property of a thread that plans a micro-batch, and on the names of CacheManager and of the methods of QueryExecution that make
  * an RDD.
  */
 public class SessionRule extends Rule {
     static final String INSIDE = "scanprune.inside";
     private static final String SWITCH = "spark.pruning.auto";
+    private static final String BATCH = "streaming.sql.batchId";
     private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
     private final java.util.function.Function planner;
     private final SparkSession own;
@@ -78,11 +80,11 @@ public class SessionRule extends Rule {
     }
 
     private LogicalPlan visited(LogicalPlan plan, boolean isWritten) throws Exception {
-        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan) || plan.isStreaming()
-            || plan.getTagValue(DONE).isDefined()) {
+        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan) || plan.getTagValue(DONE).isDefined()) {
             return plan;
         }
-        if (plan instanceof Command || plan instanceof WriteFiles) {
+        if (plan instanceof Command || plan instanceof WriteFiles
+            || plan instanceof WriteToDataSourceV2 && plan.isStreaming()) {
             return above(plan, isWritten || plan instanceof V2WriteCommand);
         }
         SparkSession session = (SparkSession) SparkSession.active();
@@ -90,6 +92,11 @@ public class SessionRule extends Rule {
         if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session)
             || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || reads(plan, settledIndexes)) {
             return plan;
+        }
+        if (plan.isStreaming()) {
+            // A micro-batch is planned before its execution begins.
+            return context.getLocalProperty(BATCH) == null ? plan
+                : pruned(plan, new PlannedQuery(plan, session, false, -1L, false, false));
         }
         boolean isOfCommand = reads(plan, commandIndexes);
         if (!isOfCommand && counts(plan)) {
@@ -205,7 +212,8 @@ public class SessionRule extends Rule {
         } finally {
             context.setLocalProperty(INSIDE, null);
         }
-        if (found == null || !columns(found).equals(columns(plan))) {
+        if (found == null || !columns(found).equals(columns(plan))
+            || !new StreamPlan(found).leaves().equals(new StreamPlan(plan).leaves())) {
             return plan;
         }
         found.setTagValue(DONE, Boolean.TRUE);
