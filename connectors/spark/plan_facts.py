@@ -58,7 +58,7 @@ class PlanFacts:
     stores: Mapping[int, str]
 
     def without(self, streams: frozenset[int]) -> PlanFacts:
-        """The facts, in which scans of micro-batches are no scans of tables: their files are listed once and for all."""
+        """The facts, in which scans of micro-batches are no scans of tables: their files are listed once."""
         leaves = self.leaves
         leaves = replace(leaves, files=leaves.files - streams, unpinned=leaves.unpinned - streams)
         return replace(self, leaves=leaves)

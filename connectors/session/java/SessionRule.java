@@ -30,8 +30,8 @@ import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
- * It relies on Rule and SQLExecution, on the property of a thread that plans a micro-batch, and on the names of CacheManager and of the methods of QueryExecution that make
- * an RDD.
+ * It relies on Rule and SQLExecution, on the property of a thread that plans a micro-batch, and on the names of
+ * CacheManager and of the methods of QueryExecution that make an RDD.
  */
 public class SessionRule extends Rule {
     static final String INSIDE = "scanprune.inside";
@@ -80,7 +80,8 @@ public class SessionRule extends Rule {
     }
 
     private LogicalPlan visited(LogicalPlan plan, boolean isWritten) throws Exception {
-        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan) || plan.getTagValue(DONE).isDefined()) {
+        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan)
+            || plan.getTagValue(DONE).isDefined()) {
             return plan;
         }
         if (plan instanceof Command || plan instanceof WriteFiles

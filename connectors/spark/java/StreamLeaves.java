@@ -3,9 +3,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * Rewrite of a part of a stream's plan that is to run as a query by itself: the files of the micro-batch are read as any
- * other files. Spark refuses to run a plan with a stream outside of the stream, and it counts the rows of a micro-batch
- * at the leaves of the stream's own plan, which stay.
+ * Rewrite of a part of a stream's plan that is to run as a query by itself: the files of the micro-batch are read as
+ * any other files. Spark refuses to run a plan with a stream outside of the stream, and it counts the rows of a
+ * micro-batch at the leaves of the stream's own plan, which stay.
  *
  * It relies on the copy methods of LogicalRelation and LocalRelation.
  */
