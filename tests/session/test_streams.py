@@ -25,7 +25,7 @@ from tests.queries.star import DAYS_PER_FILE, FILES, OPTIONS, ROWS_PER_DAY
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ONE_FORMAT = pytest.mark.parametrize("star", ["delta"], indirect=True)
 # The days of two micro-batches: those of the first lie in one file of the sales, those of the second in two.
@@ -368,7 +368,6 @@ spark.stop()
 
 
 @pytest.mark.full
-@pytest.mark.slow
 def test_a_driver_that_is_killed_in_a_micro_batch_leaves_every_row_once(spark, streams):
     folder = streams.folder
     sales = spark.range(0, FILES * DAYS_PER_FILE * ROWS_PER_DAY, 1, FILES)
