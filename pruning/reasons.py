@@ -46,6 +46,8 @@ class ReasonCode(Enum):
     SAMPLED = "a sample is drawn from all rows below it"
     GROUPING_SETS = "grouping sets add rows with NULL in place of the key"
     STREAMING = "the query is a stream, whose rows keep arriving after keys are collected"
+    STATEFUL = "it keeps state between micro-batches, or may, which is left as it is"
+    NO_ROWS_LEFT = "no row of a joined table has a key of the micro-batch, whose rows Spark would then not count"
     CACHED = "the rows are cached, so no file is read"
     NOT_FILES = "it reads no files of a known table format"
     COMPUTED = "the key is computed, not a column of a scan"
@@ -99,7 +101,8 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.SWITCHED_OFF: "set the option `enabled` to True",
         ReasonCode.UNKNOWN_VERSION: "use a version of Spark that this release knows",
         ReasonCode.PRUNING_FAILED: "log the logger `scanprune` at level DEBUG, and report the error",
-        ReasonCode.STREAMING: "prune the batch inside of foreachBatch",
+        ReasonCode.STREAMING: "prune the batch inside of foreachBatch, or enable(spark) before the stream starts",
+        ReasonCode.STATEFUL: "join static tables in a stream of its own, or inside of foreachBatch",
         ReasonCode.NO_JVM: "name the keys to pruned_read()",
         ReasonCode.BUILD_FAILED: "run the small side by itself to see its error",
         ReasonCode.BUILD_CANCELLED: "run the query again",
@@ -145,6 +148,7 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.NOT_CACHED: "nothing: the build runs for each query",
         ReasonCode.READ_BY_BUILD: "nothing: the query does not read the scan again",
         ReasonCode.RUN_ONCE: "nothing: reading the subtree again would cost more",
+        ReasonCode.NO_ROWS_LEFT: "nothing: the progress of the stream has to tell of all rows that have arrived",
         ReasonCode.COMMAND: "nothing: MERGE skips files where rows without a match stay as they are",
         ReasonCode.TOO_FEW_FIRST_ROWS: "write the table sorted by the first column of the ORDER BY",
     }

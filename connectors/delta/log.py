@@ -22,7 +22,7 @@ from connectors.columns import Column
 from connectors.delta.bounds import ANY_FLAW, Flaws, StoredBounds
 from connectors.delta.statistics import LogColumn, column_statistics, deleted_counts, flaws_of, listing, row_counts
 from connectors.parquet.row_groups import FileRef
-from connectors.spark.jvm import analyzed_plan, is_cancelled_job
+from connectors.spark.jvm import analyzed_plan, cancelled_job
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
@@ -299,7 +299,7 @@ class FileCatalog:
                 if not pc.any(table["broken"]).as_py():
                     return self._kept(snapshot, table, every)
             except Exception as error:
-                if is_cancelled_job(error):
+                if cancelled_job(error) is not None:
                     raise
                 # The error is raised again when one of the expected columns is requested.
                 logger.debug("Fetching statistics of further columns failed", exc_info=True)

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from py4j.protocol import Py4JError
@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
-from connectors.spark.jvm import error_kind, has_jvm, is_cancelled_job
+from connectors.spark.jvm import cancelled_job, error_kind, has_jvm
 from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -175,8 +175,8 @@ class _Running(Generic[T]):
         if not isinstance(error, Exception):
             raise error
         logger.debug("The build of %s failed: %.300s", self.build.subject, error)
-        if is_cancelled_job(error):
-            return Reason(ReasonCode.BUILD_CANCELLED, self.build.subject)
+        if (cancelled := cancelled_job(error)) is not None:
+            return Reason(ReasonCode.BUILD_CANCELLED, self.build.subject, cancelled)
         return Reason(ReasonCode.BUILD_FAILED, self.build.subject, error_kind(error))
 
 
@@ -207,7 +207,7 @@ class BuildScheduler:
     spark: SparkSession
     options: PruningOptions
     deadline: float
-    _cancelled: threading.Event = field(default_factory=threading.Event)
+    _cancelled: list[Reason] = field(default_factory=list)
 
     @staticmethod
     def of(spark: SparkSession, options: PruningOptions) -> BuildScheduler:
@@ -219,21 +219,22 @@ class BuildScheduler:
         """Seconds that a build which begins now may take; none are left if not positive."""
         return min(self.options.build_timeout_seconds, self.deadline - time.monotonic())
 
-    def cancel(self) -> None:
-        """Begins no further build."""
-        self._cancelled.set()
+    def cancel(self, reason: Reason) -> None:
+        """Begins no further build; those that are asked for give this reason."""
+        self._cancelled.append(reason)
 
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
         """The result of each build, all run at the same time."""
         remaining = self.deadline - time.monotonic()
-        if self._cancelled.is_set():
-            return [Reason(ReasonCode.BUILD_CANCELLED, each.subject) for each in wanted]
+        if self._cancelled:
+            return [replace(self._cancelled[0], subject=each.subject) for each in wanted]
         if remaining <= 0:
             return [self._too_late(each.subject) for each in wanted]
         own = self.options.build_timeout_seconds
         results = run_all(self.spark, wanted, timeout=min(own, remaining), limits=self.options.limits)
-        if any(_is(each, ReasonCode.BUILD_CANCELLED) for each in results):
-            self.cancel()
+        for each in results:
+            if isinstance(each, Reason) and each.code is ReasonCode.BUILD_CANCELLED:
+                self.cancel(each)
         return [
             self._too_late(each.subject) if remaining < own and _is(result, ReasonCode.BUILD_TIMED_OUT) else result
             for each, result in zip(wanted, results, strict=True)

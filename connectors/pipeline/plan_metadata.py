@@ -13,7 +13,7 @@ from connectors.jobs.runner import Build, run_all
 from connectors.registry import PlanTable, file_formats, scan_of, snapshot_calls, table_of
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
-from connectors.spark.jvm import error_kind, is_cancelled_job
+from connectors.spark.jvm import cancelled_job, error_kind
 from connectors.spark.plan_facts import PlanFacts, plan_facts, row_shape
 from connectors.spark.plan_reader import SparkPlan
 from pruning.limits import Limits
@@ -58,7 +58,7 @@ class PlanMetadata:
         """The facts about the plan, read from the JVM once."""
         if self._facts is None:
             spark = self.plan.spark
-            self._facts = plan_facts(self.plan, file_formats(spark), snapshot_calls(spark))
+            self._facts = plan_facts(self.plan, file_formats(spark), snapshot_calls(spark)).without(self.plan.streams)
         return self._facts
 
     def table(self, relation: Relation) -> Table | Reason:
@@ -125,8 +125,8 @@ class PlanMetadata:
             if request.failure_subject is None:
                 raise
             logger.debug("Reading statistics failed", exc_info=True)
-            if is_cancelled_job(error):
-                return Reason(ReasonCode.BUILD_CANCELLED, request.failure_subject)
+            if (cancelled := cancelled_job(error)) is not None:
+                return Reason(ReasonCode.BUILD_CANCELLED, request.failure_subject, cancelled)
             return Reason(ReasonCode.STATISTICS_FAILED, request.failure_subject, error_kind(error))
 
     def _answer(self, request: Request[Any]) -> Any:

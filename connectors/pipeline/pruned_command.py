@@ -46,7 +46,7 @@ def prune_command(
     options = replace(options, broadcast_strategy=BroadcastStrategy.NONE.name, top_k=False)
     read = SparkPlan.read(spark, None, found.plan, keeps_ids=True)
     target = next(each for each in relations_of(read.root) if found.is_scan(read.node(each)))
-    query = QueryRun.of(read, options, cache, probed={target.id})
+    query = QueryRun.of(read, options, cache, probed={target.id}, is_command=True)
     query.run()
     scan = query.planner.scans.get(target.id)
     restricted = _restricted(found, query, target, scan) if isinstance(scan, PrunedScan) else None

@@ -90,9 +90,9 @@ class PrunedQuery:
         return PrunedQuery.untouched(reason, options)
 
     @property
-    def is_cancelled(self) -> bool:
-        """True if somebody cancelled a build, as by the job group of the query."""
-        return any(each.code is ReasonCode.BUILD_CANCELLED for each in self.reasons)
+    def cancelled(self) -> str | None:
+        """Spark's message if somebody cancelled a build, as by the job group of the query; else None."""
+        return next((each.detail for each in self.reasons if each.code is ReasonCode.BUILD_CANCELLED), None)
 
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
@@ -263,10 +263,8 @@ def prune_plan(
     """
     if not options.enabled:
         return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
-    least = least_bytes(spark, options)
-    if not is_candidate(spark, plan, least, None, top_k=options.top_k):
-        detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
-        return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _QUERY, detail), options)
+    if (refusal := why_not_worth(spark, plan, options)) is not None:
+        return None, PrunedQuery.untouched(refusal, options)
     plan = pinned_plan(spark, plan) if pins else plan
     query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
     query.run()
@@ -274,6 +272,15 @@ def prune_plan(
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     is_pruned = bool(record.scans or query.planner.materialized)
     return (optimized_plan(_rewritten(query)) if is_pruned else None), record
+
+
+def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Reason | None:
+    """The reason why an optimised plan is not read; None if it has a join and a scan of a size that may pay."""
+    least = least_bytes(spark, options)
+    if is_candidate(spark, plan, least, None, top_k=options.top_k):
+        return None
+    detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
+    return Reason(ReasonCode.NOT_WORTH, _QUERY, detail)
 
 
 def record_of_run(query: QueryRun) -> PrunedQuery:

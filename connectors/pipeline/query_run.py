@@ -15,7 +15,7 @@ from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
 from connectors.spark.plan_facts import broadcast_limit, cores_of
-from connectors.spark.plan_reader import SparkPlan, with_own_columns
+from connectors.spark.plan_reader import SparkPlan, as_batch, with_own_columns
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.join_graph import JoinGraph
@@ -57,10 +57,12 @@ class QueryRun:
         options: PruningOptions,
         cache: PruningCache | None = None,
         probed: Collection[int] | None = None,
+        *,
+        is_command: bool = False,
     ) -> QueryRun:
         """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds.
 
-        `probed` are the only scans that are filtered in a plan of a command, by `Relation.id`; None for a query.
+        `probed` are the only scans that are filtered, by `Relation.id`; all of them if None.
         """
         graph = JoinGraph.of(plan.root) if probed is None else JoinGraph.of(plan.root).towards(probed)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
@@ -74,7 +76,7 @@ class QueryRun:
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
         builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
         scans = QueryScans(metadata, planner.options)
-        return QueryRun(plan, planner, metadata, builds, scans, is_command=probed is not None)
+        return QueryRun(plan, planner, metadata, builds, scans, is_command=is_command)
 
     def run(self) -> None:
         """Answers the planner until it has no more requests."""
@@ -102,7 +104,7 @@ class QueryRun:
             case _:
                 answer = self.metadata.answer(request)
                 if isinstance(answer, Reason) and answer.code is ReasonCode.BUILD_CANCELLED:
-                    self.builds.scheduler.cancel()
+                    self.builds.scheduler.cancel(answer)
                 return answer
 
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
@@ -141,6 +143,7 @@ class QueryRun:
         build_side = runtime_filter.build_side
         wanted = runtime_filter.brings_rows, runtime_filter.must_fit, runtime_filter.on_driver
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
+        plan = as_batch(self.plan.spark, plan) if self.plan.streams else plan
         if build_side.key.column is not None:
             at = build_side.node.output.index(build_side.key.column)
             key = self.plan.column(build_side.node, at)
@@ -161,6 +164,7 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         found.first_leaf,
         found.equal,
         plan.partitions,
+        streams=plan.streams,
         broadcast_limit=broadcast_limit(plan.spark),
         remote=frozenset(at for at, store in found.stores.items() if remote_stores([store])),
         cores=cores_of(plan.spark),

@@ -1,4 +1,4 @@
-"""`Refusals`: queries of a session that had nothing to prune, so that they are not planned twice."""
+"""Queries of a session that had nothing to prune: `Refusals` plans none twice, `StreamRefusals` records none twice."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from connectors.pipeline.pruned_query import PrunedQuery
 from pruning.limits import Limits
 from pruning.options import PruningOptions
+from pruning.reasons import ReasonCode
 
 _Key = tuple[int, PruningOptions]
 
@@ -40,3 +41,26 @@ class Refusals:
             self._known.move_to_end((plan, options))
             while len(self._known) > limits.refused_queries:
                 self._known.popitem(last=False)
+
+
+@dataclass(slots=True)
+class StreamRefusals:
+    """Why the latest micro-batch of each stream was left as it was, so that not every one of them has a record.
+
+    Each start of a stream has a session of its own, by whose id it is known. Thread-safe.
+    """
+
+    _known: OrderedDict[str, frozenset[ReasonCode]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_new(self, session: str, record: PrunedQuery, limits: Limits) -> bool:
+        """True if a micro-batch was pruned, or if it was left as it was for other reasons than the one before it."""
+        with self._lock:
+            known = self._known.pop(session, None)
+            if record.scans:
+                return True
+            codes = frozenset(each.code for each in record.reasons)
+            self._known[session] = codes
+            while len(self._known) > limits.other_sessions:
+                self._known.popitem(last=False)
+            return known != codes

@@ -19,10 +19,11 @@ from pyspark.sql import SparkSession
 
 from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
+from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
 from connectors.registry import command_indexes, counters, settled_indexes
 from connectors.session.other_sessions import OtherSessions
-from connectors.session.refusals import Refusals
+from connectors.session.refusals import Refusals, StreamRefusals
 from connectors.spark.jvm import (
     JavaFile,
     has_jvm,
@@ -47,6 +48,7 @@ _RULE = JavaFile(
     others=(
         "PlannedQuery",
         "NewSessions",
+        "StreamPlan",
         "connectors.spark.Precheck",
         "connectors.spark.FileScan",
         "connectors.spark.IndexCalls",
@@ -65,6 +67,7 @@ class SessionPruning:
     rule: Any = None
     _refusals: Refusals = field(default_factory=Refusals)
     _others: OtherSessions = field(default_factory=OtherSessions)
+    _streams: StreamRefusals = field(default_factory=StreamRefusals)
 
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
@@ -72,7 +75,9 @@ class SessionPruning:
         try:
             spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            if query.isOfCommand():
+            if query.isStream():
+                plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)
+            elif query.isOfCommand():
                 plan, record = prune_command(spark, query.plan(), options, self.cache)
             elif query.isWritten():
                 plan, record = prune_plan(spark, query.plan(), options, self.cache, pins=True)
@@ -85,8 +90,10 @@ class SessionPruning:
             # Raised here, it would break the connection on which Java waits for this call.
             threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
             return None
-        if record.is_cancelled:
-            query.cancel()
+        if record.cancelled is not None:
+            query.cancel(record.cancelled)
+        if query.isStream() and not self._streams.is_new(str(query.session().sessionUUID()), record, self._limits):
+            return plan
         self.queries.appendleft(record)
         with suppress(Exception):
             log_verdict(record)

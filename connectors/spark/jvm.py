@@ -261,7 +261,7 @@ _PYTHON_ERROR = re.compile(
 )
 _MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
 _CAUSES = 20
-_CANCELLED = "[SPARK_JOB_CANCELLED]"
+_CANCELLED = re.compile(r"\[SPARK_JOB_CANCELLED\] .*")
 
 
 def error_kind(error: BaseException) -> str:
@@ -280,9 +280,10 @@ def error_kind(error: BaseException) -> str:
     return condition or _java_class(error) or type(error).__name__
 
 
-def is_cancelled_job(error: BaseException) -> bool:
-    """True for the error of an action whose job somebody cancelled, by its group, a tag, or Spark's UI."""
-    return _CANCELLED in _full_text(error)
+def cancelled_job(error: BaseException) -> str | None:
+    """Spark's message where somebody cancelled the job of an action, by its group, a tag, or Spark's UI; else None."""
+    found = _CANCELLED.search(_full_text(error))
+    return None if found is None else found[0]
 
 
 def java_message(error: Exception) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -56,6 +56,12 @@ class PlanFacts:
     first_leaf: Mapping[int, int]
     equal: Mapping[int, int]
     stores: Mapping[int, str]
+
+    def without(self, streams: frozenset[int]) -> PlanFacts:
+        """The facts, in which scans of micro-batches are no scans of tables: their files are listed once."""
+        leaves = self.leaves
+        leaves = replace(leaves, files=leaves.files - streams, unpinned=leaves.unpinned - streams)
+        return replace(self, leaves=leaves)
 
 
 def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -> PlanFacts:

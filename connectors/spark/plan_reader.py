@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import JavaFile, analyzed_plan, instance, optimized_plan, query_execution
+from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_session, optimized_plan, query_execution
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import packed_bytes
 from pruning.errors import InvalidDataFrameError
@@ -56,6 +56,7 @@ class SparkPlan:
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
     Spark itself prunes partitions. With `keeps_ids` pruned scans have the column ids of the scans that they replace.
+    `streams` are the places of the scans of files that hold the rows of a micro-batch.
     """
 
     spark: SparkSession
@@ -65,6 +66,7 @@ class SparkPlan:
     _first: Mapping[int, int]
     _java: Any
     keeps_ids: bool = False
+    streams: frozenset[int] = frozenset()
     _given: dict[int, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -78,14 +80,17 @@ class SparkPlan:
         )
 
     @staticmethod
-    def read(spark: SparkSession, analyzed: Any, optimized: Any, *, keeps_ids: bool = False) -> SparkPlan:
+    def read(
+        spark: SparkSession, analyzed: Any, optimized: Any, *, keeps_ids: bool = False, is_stream: bool = False
+    ) -> SparkPlan:
         """The plan of a query, from the JVM's plans before optimisation, if it is at hand, and after it."""
         java = instance(spark, _PLAN, analyzed, optimized)
         partitions, text, described = packed_bytes(java).decode().split("\n", 2)
         root, used = plan_tree(text, described)
         first = {node.id: node.subtree_start for node in root.walk()}
         pruned_by = frozenset(map(int, partitions.split()))
-        return SparkPlan(spark, root, used, pruned_by, first, java, keeps_ids)
+        streams = frozenset(map(int, str(java.streams()).split())) if is_stream else frozenset[int]()
+        return SparkPlan(spark, root, used, pruned_by, first, java, keeps_ids, streams)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
@@ -158,3 +163,19 @@ def fresh_columns(spark: SparkSession, leaf: Any, *, keeps_ids: bool) -> Any:
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:
     """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
     return instance(spark, _OWN, plan).rewritten()
+
+
+_STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
+
+
+def as_batch(spark: SparkSession, plan: Any) -> Any:
+    """A JVM plan that reads the files of a micro-batch as those of a table, so that it runs outside of its stream."""
+    return instance(spark, _STREAM, plan).asBatch()
+
+
+_OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer")
+
+
+def optimized_stream(spark: SparkSession, plan: Any) -> Any:
+    """A JVM plan of a micro-batch, optimised again; no condition on a table is copied to the rows of the stream."""
+    return instance(spark, _OPTIMIZER, jvm_session(spark), plan).optimized()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pruning.cost.estimate import short
 from pruning.cost.rates import NANOSECONDS
-from pruning.options import PruningOptions
+from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import Edge, JoinGraph
@@ -194,6 +194,8 @@ class BuildSelection:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         if self.needs_rows(build_side) and self._is_inside_a_build(build_side.node):
             return Reason(ReasonCode.READ_BY_BUILD, subject)
+        if self.needs_rows(build_side) and self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, but joins are left as they are")
         if self.needs_rows(build_side) and not (self.options.always or self.benefits.may_fit(build_side.node)):
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, which are expected to be too many")
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
@@ -245,7 +247,7 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
     match node:
         case Relation():
             # Only scans of files are known to read the same rows in the build and in the query.
-            return node.id in sizes.files
+            return node.id in sizes.files or node.id in sizes.streams
         case Grouping(groups=groups):
             # Rows arrive in another order in every run; a column that is constant in a group does not depend on it.
             return node.order_free or (groups is not None and groups.keys() >= set(node.output))

@@ -159,6 +159,7 @@ class Sizes:
     - `expected`: rows of pruned scans; `applied`: the number of keys that filter a column of a scan
     - `refused`: why a scan of files cannot be pruned, for scans that are not in `files` for that reason
     - `remote`: scans of an object store; `cores`: tasks that run at a time
+    - `streams`: scans of the rows of a micro-batch, which are the same in each run; none of them is in `files`
     """
 
     scanned: Mapping[int, int]
@@ -172,6 +173,7 @@ class Sizes:
     applied: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     remote: Collection[int] = ()
     cores: int = 2
+    streams: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ class QueryFacts:
     - `partitions`: columns by which Spark itself prunes partitions
     - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
     - `remote`: scans of an object store; `cores`: tasks that the engine runs at a time
+    - `streams`: scans of the rows of a micro-batch, which are not filtered
     - `runs_on_driver`: the engine answers builds over one small scan without a job
     """
 
@@ -198,3 +201,4 @@ class QueryFacts:
     remote: frozenset[int] = frozenset()
     cores: int = 2
     runs_on_driver: bool = False
+    streams: frozenset[int] = frozenset()

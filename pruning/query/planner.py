@@ -140,6 +140,7 @@ class QueryPlanner:
             {at: {column: _fewest(several) for column, several in keys.items()} for at, keys in self.keys.items()},
             self.facts.remote,
             self.facts.cores,
+            self.facts.streams,
         )
 
     def selection(self) -> BuildSelection:

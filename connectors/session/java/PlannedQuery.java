@@ -17,7 +17,7 @@ public class PlannedQuery {
     private final long execution;
     private final boolean isOfCommand;
     private final boolean isWritten;
-    private volatile boolean isCancelled = false;
+    private volatile String cancelled;
 
     PlannedQuery(LogicalPlan plan, SparkSession session, boolean isOwn, long execution, boolean isOfCommand,
         boolean isWritten) {
@@ -38,14 +38,14 @@ public class PlannedQuery {
     }
 
     /**
-     * Ends the query, of which somebody has cancelled a build.
+     * Ends the query with the error of a job of a build, which somebody has cancelled.
      */
-    public void cancel() {
-        isCancelled = true;
+    public void cancel(String error) {
+        cancelled = error;
     }
 
-    boolean isCancelled() {
-        return isCancelled;
+    String cancelled() {
+        return cancelled;
     }
 
     /**
@@ -63,6 +63,20 @@ public class PlannedQuery {
     }
 
     /**
+     * True for the micro-batch of a stream.
+     */
+    public boolean isStream() {
+        return plan.isStreaming();
+    }
+
+    /**
+     * The operator by which a stream keeps state between micro-batches, or may; empty if there is none.
+     */
+    public String state() {
+        return new StreamPlan(plan).state();
+    }
+
+    /**
      * True for the session that was enabled, false for one that was cloned from it.
      */
     public boolean isOwn() {
@@ -70,7 +84,7 @@ public class PlannedQuery {
     }
 
     /**
-     * The id of the execution for which the plan was made; -1 for rows to be cached and for RDDs.
+     * The id of the execution for which the plan was made; -1 for rows to be cached, for RDDs, and for micro-batches.
      */
     public long execution() {
         return execution;

@@ -1,4 +1,5 @@
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkException;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.WriteFiles;
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 
 /**
  * The last rule of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
@@ -29,12 +31,14 @@ import org.apache.spark.sql.execution.datasources.WriteFiles;
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
- * It relies on Rule and SQLExecution, and on the names of CacheManager, of the methods of QueryExecution that make
- * an RDD, and of the classes by which servers run statements.
+ * It relies on Rule and SQLExecution, on the property of a thread that plans a micro-batch, and on the names of
+ * CacheManager, of the methods of QueryExecution that make an RDD, and of the classes by which servers run statements.
  */
 public class SessionRule extends Rule {
     static final String INSIDE = "scanprune.inside";
     private static final String SWITCH = "spark.pruning.auto";
+    private static final String BATCH = "streaming.sql.batchId";
+    private static final String CANCELLED = "[SPARK_JOB_CANCELLED]";
     // No execution has begun, and one that only shows the plan has.
     private static final long NONE = -1L;
     private static final long EXPLAINED = -2L;
@@ -83,9 +87,10 @@ public class SessionRule extends Rule {
         boolean wasInterrupted = Thread.currentThread().isInterrupted();
         try {
             return visited((LogicalPlan) plan, false);
-        } catch (Cancelled cancelled) {
-            throw cancelled;
         } catch (Throwable failed) {
+            if (failed instanceof SparkException && ((SparkException) failed).getMessage().startsWith(CANCELLED)) {
+                new scala.util.Failure(failed).get();
+            }
             if (wasInterrupted || failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();
             }
@@ -94,11 +99,12 @@ public class SessionRule extends Rule {
     }
 
     private LogicalPlan visited(LogicalPlan plan, boolean isWritten) throws Exception {
-        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan) || plan.isStreaming()
+        if (plan instanceof Subquery || plan instanceof V2WriteCommand && !runsItsQuery(plan)
             || plan.getTagValue(DONE).isDefined()) {
             return plan;
         }
-        if (plan instanceof Command || plan instanceof WriteFiles) {
+        if (plan instanceof Command || plan instanceof WriteFiles
+            || plan instanceof WriteToDataSourceV2 && plan.isStreaming()) {
             return above(plan, isWritten || plan instanceof V2WriteCommand);
         }
         SparkSession session = (SparkSession) SparkSession.active();
@@ -106,6 +112,11 @@ public class SessionRule extends Rule {
         if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session)
             || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || reads(plan, settledIndexes)) {
             return plan;
+        }
+        if (plan.isStreaming()) {
+            // A micro-batch is planned before its execution begins.
+            return context.getLocalProperty(BATCH) == null ? plan
+                : pruned(plan, new PlannedQuery(plan, session, false, -1L, false, false));
         }
         boolean isOfCommand = reads(plan, commandIndexes);
         if (!isOfCommand && counts(plan)) {
@@ -224,23 +235,15 @@ public class SessionRule extends Rule {
         } finally {
             context.setLocalProperty(INSIDE, null);
         }
-        if (query.isCancelled()) {
-            throw new Cancelled();
+        if (query.cancelled() != null) {
+            new scala.util.Failure(new SparkException(query.cancelled(), null)).get();
         }
-        if (found == null || !columns(found).equals(columns(plan))) {
+        if (found == null || !columns(found).equals(columns(plan))
+            || !new StreamPlan(found).leaves().equals(new StreamPlan(plan).leaves())) {
             return plan;
         }
         found.setTagValue(DONE, Boolean.TRUE);
         return found;
-    }
-
-    /**
-     * The end of a query of which somebody has cancelled a build, as by the job group that both have.
-     */
-    public static class Cancelled extends java.util.concurrent.CancellationException {
-        Cancelled() {
-            super("The query was cancelled while it collected keys of a join: by its job group, a tag or Spark's UI");
-        }
     }
 
     private static java.util.List columns(LogicalPlan plan) {

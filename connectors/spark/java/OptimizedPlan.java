@@ -96,6 +96,20 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
+     * The places of the scans of files that are the rows of a micro-batch, separated by spaces.
+     */
+    public String streams() {
+        StringBuilder words = new StringBuilder();
+        for (int at = 0; at < nodes.size(); at++) {
+            LogicalPlan node = (LogicalPlan) nodes.get(at);
+            if (node.isStreaming() && FileScan.files(node) != null) {
+                words.append(at).append(' ');
+            }
+        }
+        return words.toString();
+    }
+
+    /**
      * The column of a node at a place of its output.
      */
     public Object column(int at, int place) {

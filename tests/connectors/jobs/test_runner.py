@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,10 +114,11 @@ def test_after_a_build_that_somebody_cancels_no_other_begins(spark, caller, tmp_
     other = threading.Thread(target=cancel, daemon=True)
     other.start()
     scheduler = builds.BuildScheduler.of(spark, PruningOptions())
-    expected = Reason(builds.ReasonCode.BUILD_CANCELLED, "k")
-    assert [expected] == scheduler.run_all([Build("k", frame.collect)])
+    (reason,) = scheduler.run_all([Build("k", frame.collect)])
+    assert ("BUILD_CANCELLED", "k") == (reason.code.name, reason.subject)
+    assert "cancelled part of cancelled job group group" in reason.detail
     other.join()
-    assert [expected] == scheduler.run_all([Build("k", lambda: pytest.fail("it began"))])
+    assert [replace(reason, subject="l")] == scheduler.run_all([Build("l", lambda: pytest.fail("it began"))])
     assert_nothing_is_left(spark, tmp_path, caller)
 
 
