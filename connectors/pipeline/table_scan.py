@@ -23,6 +23,7 @@ from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from pruning.results.verdict import verdict_of_scan
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities
 
@@ -111,10 +112,12 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     *,
     exact: bool = False,
     restricted: Callable[[PushdownCapabilities], PushdownCapabilities] | None = None,
+    has_conditions: bool = False,
 ) -> tuple[DataFrame, PrunedScan]:
     """The scan and its record for collected keys: reads statistics, decides, builds the DataFrame.
 
-    `restricted` gives the capabilities of the scan in a query, of those that it has by itself.
+    `restricted` gives the capabilities of the scan in a query, of those that it has by itself; `has_conditions` is True
+    where the query has conditions of its own on it.
     """
     probes = {column.name: column for each in collected for column in each.columns}
     fields = {field.name: field.dataType for field in table.schema.fields}
@@ -128,7 +131,9 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     decided = decide(table, [each.filter for each in collected], probes, needed, capabilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = pruned_frame(table, decided.plan, probes, keys, read.selected, options.limits)
+    verdict = verdict_of_scan(decided.plan, decided.files, decided.row_groups, has_conditions=has_conditions)
+    text = f"scanprune: {verdict}" if verdict else ""
+    df = pruned_frame(table, decided.plan, probes, keys, read.selected, options.limits, text)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
