@@ -89,10 +89,14 @@ def _nothing_skipped(tables: Sequence[TableExplanation]) -> str:
     line = f"nothing skipped: every file may hold a key of {columns}{rows}"
     if not found:
         return line
-    table, best = min(found, key=lambda each: each[1].pass_ratio)
-    if 1 - best.pass_ratio < _WORTH_CLUSTERING:
+    share, table, column = min((_passing(one), name, one.columns[0]) for name, one in found)
+    if 1 - share < _WORTH_CLUSTERING:
         return line
-    return f"{line}; {table} clustered by {best.columns[0]} would let it skip about {1 - best.pass_ratio:.0%}"
+    return f"{line}; {table} clustered by {column} would let it skip about {1 - share:.0%}"
+
+
+def _passing(filter_: FilterExplanation) -> float:
+    return 1.0 if filter_.pass_ratio is None else filter_.pass_ratio
 
 
 def _name(table: TableExplanation) -> str:

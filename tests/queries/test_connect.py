@@ -47,7 +47,9 @@ for format_, path in sales.items():
         codes = sorted({reason.code.name for table in explain(read).tables for reason in table.reasons})
         (table,) = explain(read).tables
         counts = [table.files_kept, table.files_total, read.count(), len(read.inputFiles())]
-        found[f"{format_} {name}"] = [rows[0] == rows[1], len(rows[0]), exact.count(), codes, counts]
+        told = report(read).to_dict()["tables"][0]
+        said = [str(explain(read)), str(report(read)), told["actions"], told["planned"]["filters"][0]["pass_ratio"]]
+        found[f"{format_} {name}"] = [rows[0] == rows[1], len(rows[0]), exact.count(), codes, counts, said]
 print("answer", json.dumps(found))
 """
 
@@ -82,8 +84,16 @@ def test_a_query_of_connect_is_given_back_with_a_working_remedy(lake):
         assert line.endswith("try: name the keys to pruned_read()")
     assert 1 == done.stderr.count("Reading without pruning: the query: the session has no JVM plan")
     assert 4 == len(found)
-    for name, (is_equal, joined, exact, codes, counts) in found.items():
+    for name, (is_equal, joined, exact, codes, counts, said) in found.items():
         assert (True, 200, 200) == (is_equal, joined, exact)
         assert "NO_JVM" in codes
         # Without a JVM, files are unknown and none is reported as skipped. Delta still skips by a few ranges.
         assert [None, None, 200, 1 if name.startswith("delta") else 6] == counts
+        explained, reported, *unknown = said
+        assert [None, None] == unknown
+        for text in (explained, reported):
+            assert "the share that passes is not known" in text or "share of rows that pass unknown" in text
+            assert "expected to pass" not in text
+            assert "bytes are" not in text
+        assert "no action has read" not in reported
+        assert "measurements are not available through Spark Connect" in reported
