@@ -20,6 +20,7 @@ import sys
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 from pruning import explain, prune, pruned_read, report
+from pruning.errors import InvalidDataFrameError
 from sample_data.rows import Rows
 
 folder = sys.argv[1]
@@ -50,6 +51,12 @@ for format_, path in sales.items():
         told = report(read).to_dict()["tables"][0]
         said = [str(explain(read)), str(report(read)), told["actions"], told["planned"]["filters"][0]["pass_ratio"]]
         found[f"{format_} {name}"] = [rows[0] == rows[1], len(rows[0]), exact.count(), codes, counts, said]
+spark.read.format("delta").load(sales["delta"]).createOrReplaceTempView("seen")
+for source in (spark.table("seen"), "seen"):
+    try:
+        pruned_read(spark, source, keys={"day": [1]})
+    except InvalidDataFrameError as error:
+        found.setdefault("sources", []).append(str(error))
 print("answer", json.dumps(found))
 """
 
@@ -83,6 +90,7 @@ def test_a_query_of_connect_is_given_back_with_a_working_remedy(lake):
         assert "nothing was pruned, since the query: the session has no JVM plan (Spark Connect)" in line
         assert line.endswith("try: name the keys to pruned_read()")
     assert 1 == done.stderr.count("Reading without pruning: the query: the session has no JVM plan")
+    assert [True, True] == ["found a session of Spark Connect" in each for each in found.pop("sources")]
     assert 4 == len(found)
     for name, (is_equal, joined, exact, codes, counts, said) in found.items():
         assert (True, 200, 200) == (is_equal, joined, exact)
