@@ -41,6 +41,15 @@ _VIEW = "view"
 _TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
 
 
+class ViewFoundError(InvalidOptionError):
+    """A name is that of a view, which may be a plain scan of a table."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Cannot prune {name!r}: found a view, expected a table; leave out format, version and timestamp"
+        )
+
+
 # Attributes that a connector has to set.
 _NEEDED = ("name", "file_formats", "skipping_conf", "vectorised_confs")
 
@@ -224,7 +233,9 @@ def claiming(spark: SparkSession, source: str) -> Connector:
         return _claiming_path(spark, source, known)
     provider = _provider_of(spark, source)
     if provider not in known:
-        kind = "a view" if provider == _VIEW else f"a table of {provider!r}"
+        if provider == _VIEW:
+            raise ViewFoundError(source)
+        kind = f"a table of {provider!r}"
         msg = f"Cannot prune {source!r}: found {kind}, expected a table of {' or '.join(known)}; name one"
         raise InvalidOptionError(msg)
     return known[provider]

@@ -40,7 +40,7 @@ else:
 
 def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     spark: SparkSession,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | DataFrame,
     *,
     keys: Mapping[str | tuple[str, ...], Any],
     columns: Sequence[str] | None = None,
@@ -57,7 +57,9 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     outer joins that keep the other side; not joins that need rows of this table without a match, or with NULL keys:
     left, full and anti joins that keep it, and `<=>`.
 
-    - `source`: a path or catalog name of a table, or files (one file, a directory or a glob)
+    - `source`: a path or catalog name of a table, or files (one file, a directory or a glob); or a DataFrame or a view
+      that is a plain scan of one, at most with some of its columns, which is read as it is: at its version, with the
+      options of its reader
     - `keys`: probe column, or tuple of columns, to the key values of the join's other side: a DataFrame with as
       many columns, a sequence, numpy, pandas or Arrow data, or a `KeySummary`. Entries are ANDed. Nested fields
       go by dotted name, names that hold dots in backticks
@@ -72,9 +74,9 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     sample, anything random) prune nothing unless they are cached or checkpointed, or `exact=True` asks for just them.
 
     Raises a `PruningError` for a user's mistake: `SourceNotFoundError`, `ColumnNotFoundError`,
-    `InvalidKeysError`, `InvalidOptionError`; `EnvironmentProblem` where Spark is not installed, or the session lacks
-    the packages of a table's format. Any trouble with pruning itself, and a version of Spark that it does not know,
-    gives the unpruned answer, one warning, and a reason in `explain()`.
+    `InvalidDataFrameError`, `InvalidKeysError`, `InvalidOptionError`; `EnvironmentProblem` where Spark is not
+    installed, or the session lacks the packages of a table's format. Any trouble with pruning itself, and a version of
+    Spark that it does not know, gives the unpruned answer, one warning, and a reason in `explain()`.
     """
     _require_spark("read")
     from connectors.pipeline import table_scan as pipeline  # noqa: PLC0415 - importing this package must not load an engine
@@ -170,14 +172,18 @@ def _session_pruning(spark: object, asked: str) -> Any:
     return session_pruning
 
 
-def _path(source: object) -> str:
-    """The text of a path or of a name in the catalog; `SourceNotFoundError` for anything else."""
+def _path(source: object) -> str | DataFrame:
+    """The text of a path or of a name in the catalog, or a DataFrame; `SourceNotFoundError` for anything else."""
+    from pyspark.sql import DataFrame as AnyDataFrame  # noqa: PLC0415 - importing this package must not load an engine
+
+    if isinstance(source, AnyDataFrame):
+        return source
     if isinstance(source, str | os.PathLike):
         path: object = os.fspath(source)
         if isinstance(path, str) and path:
             return path
     found = "an empty text" if source == "" else f"{source!r}, a {type(source).__name__}"
-    msg = f"Cannot read {found}: expected the path of a table or its name in the catalog"
+    msg = f"Cannot read {found}: expected the path of a table, its name in the catalog, or a DataFrame that scans it"
     raise SourceNotFoundError(msg)
 
 

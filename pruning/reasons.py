@@ -29,7 +29,7 @@ class ReasonCode(Enum):
     BUILD_FAILED = "collecting the keys failed"
     BUILD_CANCELLED = "collecting the keys was cancelled from outside, as by the job group of the query"
     STATISTICS_FAILED = "reading the statistics failed"
-    UNSELECTIVE = "too many rows would pass a row filter for it to pay"
+    UNSELECTIVE = "a row filter is not expected to drop enough rows to pay"
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
     NO_READER_FILTER = "the Parquet reader takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "a conf of the session switches this kind of skipping off"
@@ -116,7 +116,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.COMPUTED: "join by a stored column",
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
-        ReasonCode.UNSELECTIVE: "nothing: most rows match",
+        ReasonCode.UNSELECTIVE: "nothing: most rows are expected to match",
         ReasonCode.NOT_WORTH: "nothing, or the option `always` if you know better",
         ReasonCode.NOT_FILES: "read the table from files",
         ReasonCode.OUTER_SIDE: "nothing: the join keeps rows without a match",

@@ -103,18 +103,12 @@ def test_format_that_is_no_name_is_refused(spark, table, given, found):
         pruned_read(spark, table, keys={"id": [1]}, format=given)
 
 
-def test_view_is_refused(spark):
-    spark.range(3).createOrReplaceTempView("seen")
-    try:
-        with pytest.raises(InvalidOptionError, match="Cannot prune 'seen': found a view, expected a table of delta or"):
-            pruned_read(spark, "seen", keys={"id": [1]})
-    finally:
-        spark.catalog.dropTempView("seen")
-
-
-def test_a_frame_is_no_source(spark):
-    with pytest.raises(SourceNotFoundError, match="a DataFrame: expected the path of a table or its name"):
-        pruned_read(spark, spark.range(3), keys={"id": [1]})
+@pytest.mark.parametrize("source", [None, 5, b"path", [], ""])
+def test_other_sources_are_refused(spark, source):
+    with pytest.raises(
+        SourceNotFoundError, match="expected the path of a table, its name in the catalog, or a DataFrame"
+    ):
+        pruned_read(spark, source, keys={"id": [1]})
 
 
 def test_a_command_that_has_run_is_refused(spark, table):

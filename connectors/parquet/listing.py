@@ -206,6 +206,8 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     if node.getClass().getName() != f"{_DATASOURCES}.LogicalRelation":
         return ()
     relation = node.relation()
-    if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
+    kind = relation.getClass()
+    # A pruned scan has a relation that extends it.
+    if f"{_DATASOURCES}.HadoopFsRelation" not in (kind.getName(), kind.getSuperclass().getName()):
         return ()
     return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()

@@ -46,7 +46,15 @@ class QueryScans:
         read = Read(self.metadata.needed(request.relation))
         try:
             restricted = partial(with_copies, copies=self._copies(request, found), metadata=self.metadata)
-            df, scan = table_scan.pruned_scan(spark, found.table, collected, read, self.options, restricted=restricted)
+            df, scan = table_scan.pruned_scan(
+                spark,
+                found.table,
+                collected,
+                read,
+                self.options,
+                restricted=restricted,
+                has_conditions=self._has_conditions(request),
+            )
         except Exception as error:
             # Only this scan stays unpruned: the other scans keep their filters.
             logger.debug("Pruning %s failed", found.table.name, exc_info=True)
@@ -62,9 +70,21 @@ class QueryScans:
         """The leaves to which Spark copies conditions of the filtered columns, by the names of these."""
         if self._equal is None:
             self._equal = EqualColumns.of(self.metadata.plan.root)
-        filtered = {*request.keys, *(at for several in request.tuples for at in several), *dict(request.first_rows)}
         relation = request.relation
-        return {plan_column(found.table, relation, at).name: self._equal.copies(relation, at) for at in filtered}
+        return {
+            plan_column(found.table, relation, at).name: self._equal.copies(relation, at) for at in _filtered(request)
+        }
+
+    def _has_conditions(self, request: PruneScan) -> bool:
+        """True if conditions of the query itself may skip files; no key is NULL, so that none is skips none."""
+        waiting, filtered = [*conditions_of(self.metadata.plan.root, request.relation)], _filtered(request)
+        while waiting:
+            each = waiting.pop()
+            if each.kind == "And":
+                waiting += each.children
+            elif each.kind != "IsNotNull" or not each.columns <= filtered:
+                return True
+        return False
 
     def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
         by_columns: Mapping[tuple[int, ...], Collection[KeySummary]] = {
@@ -89,3 +109,8 @@ class QueryScans:
     def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
+
+
+def _filtered(request: PruneScan) -> set[int]:
+    """The ids of the columns that a request filters."""
+    return {*request.keys, *(at for several in request.tuples for at in several), *dict(request.first_rows)}

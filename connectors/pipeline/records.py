@@ -169,12 +169,20 @@ class PrunedScan:
         """The plan beside what the latest action measured."""
         measured, actions = self._measured()
         (planned,) = self.explanation().tables
-        return PruneReport((TableReport(planned, measured, actions),))
+        return PruneReport((TableReport(planned, measured, actions, unmeasured=self._unmeasured),))
 
-    def _measured(self) -> tuple[Measured | None, int]:
+    def _measured(self) -> tuple[Measured | None, int | None]:
         if self.identity is None:
-            return None, 0
+            return None, None
         return latest(self.spark, self.identity, self.options.limits)
+
+    @property
+    def _unmeasured(self) -> str:
+        """The reason why no action can be measured; empty if it can."""
+        if self.identity is not None:
+            return ""
+        where = "with this version of Spark" if has_jvm(self.spark) else "through Spark Connect"
+        return f"measurements are not available {where}"
 
     def _all_row_groups(self) -> Containers | None:
         count = len(self.decided.files)

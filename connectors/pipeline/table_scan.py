@@ -10,19 +10,21 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import OpaqueTable, Table
-from connectors.columns import Column, resolve
+from connectors.columns import Column, quoted, resolve
 from connectors.cost_rates import rates_of
 from connectors.keys.inputs import Collected, KeyInput, collect_all, row_keys
+from connectors.pipeline.frame_source import table_of_frame
 from connectors.pipeline.records import PrunedScan
-from connectors.registry import open_table
+from connectors.registry import ViewFoundError, open_table
 from connectors.scan.capabilities import capabilities_of
 from connectors.scan.decision import decide
 from connectors.scan.spark_scan import pruned_frame
 from connectors.spark.jvm import error_kind
 from connectors.spark.versions import version_refusal, warn_of_version
-from pruning.errors import InvalidKeysError, PruningError
+from pruning.errors import ColumnNotFoundError, InvalidKeysError, InvalidOptionError, PruningError
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from pruning.results.verdict import verdict_of_scan
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities
 
@@ -33,7 +35,7 @@ logger = logging.getLogger("scanprune")
 class ReadRequest:
     """The arguments of a `pruned_read()`."""
 
-    source: str
+    source: str | DataFrame
     keys: Mapping[str | tuple[str, ...], Any]
     columns: Sequence[str] | None
     format: str | None
@@ -47,23 +49,17 @@ def run(spark: SparkSession, request: ReadRequest) -> tuple[DataFrame, PrunedSca
     """The pruned DataFrame and its record."""
     rates = rates_of(spark, request.options)
     request = replace(request, options=request.options.with_limits(costs=rates))
-    table = open_table(
-        spark,
-        request.source,
-        format_=request.format,
-        version=request.version,
-        timestamp=request.timestamp,
-        limits=request.options.limits,
-    )
+    table, visible = _opened(spark, request)
     refusal = _refusal(spark, request.options)
     if refusal is not None or not request.options.enabled:
         table = OpaqueTable(
             table.name, table.connector, table.read(None), table.problems, table.version, table.partition_columns
         )
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    resolver = _Resolver(table, case_sensitive=case_sensitive)
+    resolver = _Resolver(table, visible, case_sensitive=case_sensitive)
     inputs = [KeyInput(resolver.key_columns(names), data) for names, data in request.keys.items()]
-    projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
+    names = request.columns if visible is None or request.columns is not None else [quoted(name) for name in visible]
+    projected = [resolver.column(name) for name in names] if names is not None else None
     collected = collect_all(spark, inputs, request.options, exact=request.exact, refusal=refusal)
     read = _read_of(projected)
     try:
@@ -78,6 +74,27 @@ def run(spark: SparkSession, request: ReadRequest) -> tuple[DataFrame, PrunedSca
         df, record = pruned_scan(spark, whole, unknown, read, request.options, exact=request.exact)
     warn(table.name, record.reasons)
     return df, record
+
+
+def _opened(spark: SparkSession, request: ReadRequest) -> tuple[Table, list[str] | None]:
+    """The table of a request, and the columns that a DataFrame or view has of it; None for all."""
+    source, limits = request.source, request.options.limits
+    asked = (request.format, request.version, request.timestamp)
+    if isinstance(source, DataFrame):
+        if any(each is not None for each in asked):
+            msg = (
+                "Cannot read a DataFrame at another version or in another format: leave out format, version, timestamp"
+            )
+            raise InvalidOptionError(msg)
+        return table_of_frame(spark, source, "a DataFrame", limits)
+    format_, version, timestamp = asked
+    try:
+        table = open_table(spark, source, format_=format_, version=version, timestamp=timestamp, limits=limits)
+    except ViewFoundError:
+        if any(each is not None for each in asked):
+            raise
+        return table_of_frame(spark, spark.table(source), f"the view {source!r}", limits)
+    return table, None
 
 
 def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:
@@ -111,10 +128,12 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     *,
     exact: bool = False,
     restricted: Callable[[PushdownCapabilities], PushdownCapabilities] | None = None,
+    has_conditions: bool = False,
 ) -> tuple[DataFrame, PrunedScan]:
     """The scan and its record for collected keys: reads statistics, decides, builds the DataFrame.
 
-    `restricted` gives the capabilities of the scan in a query, of those that it has by itself.
+    `restricted` gives the capabilities of the scan in a query, of those that it has by itself; `has_conditions` is True
+    where the query has conditions of its own on it.
     """
     probes = {column.name: column for each in collected for column in each.columns}
     fields = {field.name: field.dataType for field in table.schema.fields}
@@ -128,23 +147,30 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     decided = decide(table, [each.filter for each in collected], probes, needed, capabilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = pruned_frame(table, decided.plan, probes, keys, read.selected, options.limits)
+    verdict = verdict_of_scan(decided.plan, decided.files, decided.row_groups, has_conditions=has_conditions)
+    text = f"scanprune: {verdict}" if verdict else ""
+    df = pruned_frame(table, decided.plan, probes, keys, read.selected, options.limits, text)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
 @dataclass(frozen=True, slots=True)
 class _Resolver:
     table: Table
+    visible: Sequence[str] | None
     case_sensitive: bool
 
     def column(self, name: str) -> Column:
-        return resolve(
+        column = resolve(
             self.table.schema,
             name,
             table=self.table.name,
             case_sensitive=self.case_sensitive,
             partitions=self.table.partition_columns,
         )
+        if self.visible is not None and column.path[0] not in self.visible:
+            msg = f"Cannot read {name!r}: the source has the columns {', '.join(self.visible)}"
+            raise ColumnNotFoundError(msg)
+        return column
 
     def key_columns(self, names: str | tuple[str, ...]) -> tuple[Column, ...]:
         asked = names if isinstance(names, tuple) else (names,)

@@ -17,6 +17,7 @@ from connectors.base import Table
 from connectors.columns import Column, quoted
 from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
 from connectors.spark.jvm import JavaFile, column_of_java, has_jvm, instance, jvm_session
+from connectors.spark.scan_text import with_scan_text
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.bitmap import Bitmap
 from pruning.keys.xxhash64 import SPARK_SEED
@@ -52,12 +53,17 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     keys: Sequence[RowKeys],
     projected: Sequence[str] | None,
     limits: Limits,
+    text: str = "",
 ) -> DataFrame:
-    """The pinned table with the files, predicates and row filters of the plan; only `projected` columns if given."""
+    """The pinned table with the files, predicates and row filters of the plan; only `projected` columns if given.
+
+    Spark shows `text` where it shows the plan of the scan.
+    """
     in_a_row = limits.ranges_in_a_row
     kept = plan.files.kept
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
+    df = with_scan_text(df, text)
     tested = list(zip(plan.decisions, keys, strict=True))
     predicates = [
         predicate

@@ -42,22 +42,25 @@ class TableReport:
 
     Planned totals are those of the same snapshot and columns without the filters. `actions` counts
     the finished actions found; the latest is `measured`. `scan_seconds` are those of tasks that the cost model expects
-    for reading and decoding, with the filters and without them; None if nothing was weighed.
+    for reading and decoding, with the filters and without them; None if nothing was weighed. Where actions cannot be
+    found, their number is None, and `unmeasured` says why.
     """
 
     planned: TableExplanation
     measured: Measured | None
-    actions: int
+    actions: int | None
     scan_seconds: tuple[float | None, float | None] | None = None
+    unmeasured: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `measured` is None before the first action."""
+        """Plain values; `measured` is None before the first action, and where nothing is measured."""
         measured = asdict(self.measured) if self.measured is not None else None
         return {
             "table": self.planned.table,
             "planned": self.planned.to_dict(),
             "measured": measured,
             "actions": self.actions,
+            "unmeasured": self.unmeasured,
             "planned_scan_seconds": self.scan_seconds,
         }
 
@@ -150,7 +153,8 @@ def _planned_block(table: TableExplanation) -> Block:
         ("rows", *_pair(table.rows_total, table.rows_kept), _share(table.rows_total, table.rows_kept)),
         ("bytes", size(table.bytes_total), size(table.bytes_kept), _share(table.bytes_total, table.bytes_kept)),
     )
-    notes = (f"bytes are {table.bytes_basis}", *map(str, table.reasons))
+    basis = () if table.bytes_total is None else (f"bytes are {table.bytes_basis}",)
+    notes = (*basis, *map(str, table.reasons))
     return Block(title, ("", "total", "kept", "skipped"), rows, notes)
 
 
@@ -209,6 +213,8 @@ def _row_test(each: FilterExplanation) -> str:
         return f"{each.row_test}, no row can match"
     if each.keys is None and each.rows == 0:
         return each.row_test
+    if each.pass_ratio is None:
+        return f"{each.row_test}, share of rows that pass unknown"
     return f"{each.row_test}, {each.pass_ratio:.1%} expected to pass"
 
 
@@ -241,7 +247,7 @@ def _build_row(build: BuildLine) -> tuple[str, ...]:
 def _measured_block(report: TableReport) -> Block:
     measured, table = report.measured, report.planned
     if measured is None:
-        return Block("Measured", (), (), ("no action has read this DataFrame yet",))
+        return Block("Measured", (), (), (report.unmeasured or "no action has read this DataFrame yet",))
     rows = (
         ("files", _number(measured.files_read), *reversed(_pair(table.files_total, table.files_kept))),
         ("rows", _number(measured.rows_scanned), *reversed(_pair(table.rows_total, table.rows_kept))),

@@ -33,7 +33,8 @@ class FilterExplanation:
     - `ranges`: the number of ranges pushed to storage, by column
     - `files_kept` and the like: counts of this filter alone; row groups are None if footers were not read
     - `kinds`: counts of other filters that could be made of the keys
-    - `row_test`: the row filter, which the share `pass_ratio` of the scanned rows is expected to pass
+    - `row_test`: the row filter, which the share `pass_ratio` of the scanned rows is expected to pass; None if
+      neither statistics nor the query tell of it
     """
 
     columns: tuple[str, ...]
@@ -47,7 +48,7 @@ class FilterExplanation:
     row_groups_kept: int | None
     bytes_kept: int | None
     row_test: str
-    pass_ratio: float
+    pass_ratio: float | None
     reasons: tuple[Reason, ...]
     kinds: tuple[KindLine, ...] = ()
 
@@ -213,7 +214,7 @@ def _explain_filter(
         row_groups_kept=groups.kept_count if groups is not None else None,
         bytes_kept=_sum(sizes[(groups or files).kept], is_known),
         row_test=decision.test.value,
-        pass_ratio=decision.ratio,
+        pass_ratio=decision.ratio if decision.is_ratio_known else None,
         reasons=decision.reasons,
         kinds=kinds_of(filter_, Scanned.whole(facts.files, groups_read), most_ranges),
     )

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pruning.reasons import size
 from pruning.results.table_explanation import FilterExplanation, TableExplanation
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.scan_plan import RowFilter, ScanPlan
+from pruning.scan.statistics import Containers
 
 # More are left out of the line.
 _NAMED = 3
@@ -25,9 +30,45 @@ def verdict_of_scans(tables: Sequence[TableExplanation], *, has_run: bool) -> st
     read, whole = (sum(getattr(each, name) or 0 for each in listed) for name in ("bytes_kept", "bytes_total"))
     if kept == total and read == whole:
         return _nothing_skipped(listed)
-    keys = [f"{_column(each, one)} by {one.source.removeprefix('rows of ')}" for each in listed for one in each.filters]
+    keys = [_by(f"{_name(each)}.", one) for each in listed for one in each.filters]
     verb = "read" if has_run else "reads"
-    return f"{verb} {kept:,} of {_files(total)} ({size(read)} of {size(whole)}): {_listed(keys)}"
+    return f"{verb} {_counted((kept, total), (read, whole))}: {_listed(keys)}"
+
+
+def verdict_of_scan(plan: ScanPlan, files: Containers, groups: Containers | None, *, has_conditions: bool) -> str:
+    """The line for one scan, from what was read to decide on it: bytes are those of whole files.
+
+    The query's own conditions may skip further files, so with them the numbers are bounds. Empty for a scan that is
+    read as it is, or whose files are not known.
+    """
+    kept = plan.files.kept
+    if not (plan.acts and files.is_listed and kept.any()):
+        return ""
+    kept_groups = _row_groups(plan, groups)
+    keys = _listed([_by("", each.filter) for each in plan.decisions])
+    if kept.all() and not kept_groups:
+        tested = any(each.test is not RowFilter.NONE for each in plan.decisions)
+        return f"skips no file{', but drops rows without a key early' if tested else ''}: {keys}"
+    counted = _counted((plan.files.kept_count, len(files)), (int(files.sizes[kept].sum()), int(files.sizes.sum())))
+    return f"reads {'at most ' if has_conditions else ''}{counted}{kept_groups}: {keys}"
+
+
+def _row_groups(plan: ScanPlan, groups: Containers | None) -> str:
+    """The part about row groups of files that are read; empty if none of these is skipped, or if none is known."""
+    if plan.row_groups is None or groups is None or groups.parents is None:
+        return ""
+    of_read = plan.files.kept[groups.parents]
+    kept, total = (int(np.count_nonzero(each)) for each in (plan.row_groups.kept & of_read, of_read))
+    return f", of these {kept:,} of {total:,} row groups" if kept < total else ""
+
+
+def _counted(files: tuple[int, int], nbytes: tuple[int, int]) -> str:
+    """Files that are read of all, and their bytes."""
+    return f"{files[0]:,} of {_files(files[1])} ({size(nbytes[0])} of {size(nbytes[1])})"
+
+
+def _by(table: str, filter_: FilterExplanation | KeyFilter) -> str:
+    return f"{table}{', '.join(filter_.columns)} by {filter_.source.removeprefix('rows of ')}"
 
 
 def verdict_to_come(filters: Sequence[str]) -> str:
@@ -48,14 +89,14 @@ def _nothing_skipped(tables: Sequence[TableExplanation]) -> str:
     line = f"nothing skipped: every file may hold a key of {columns}{rows}"
     if not found:
         return line
-    table, best = min(found, key=lambda each: each[1].pass_ratio)
-    if 1 - best.pass_ratio < _WORTH_CLUSTERING:
+    share, table, column = min((_passing(one), name, one.columns[0]) for name, one in found)
+    if 1 - share < _WORTH_CLUSTERING:
         return line
-    return f"{line}; {table} clustered by {best.columns[0]} would let it skip about {1 - best.pass_ratio:.0%}"
+    return f"{line}; {table} clustered by {column} would let it skip about {1 - share:.0%}"
 
 
-def _column(table: TableExplanation, filter_: FilterExplanation) -> str:
-    return f"{_name(table)}.{', '.join(filter_.columns)}"
+def _passing(filter_: FilterExplanation) -> float:
+    return 1.0 if filter_.pass_ratio is None else filter_.pass_ratio
 
 
 def _name(table: TableExplanation) -> str:

@@ -48,6 +48,7 @@ class RowFilter(Enum):
 class FilterDecision:
     """The row filter chosen for one key filter. `ratio` is the share of scanned rows expected to pass it.
 
+    It is 1.0 for all that is known where `is_ratio_known` is False: neither statistics nor the query tell of it.
     `is_pushed` is False for a row filter that is hidden from storage, which would read more bytes and skip nothing.
     """
 
@@ -56,6 +57,7 @@ class FilterDecision:
     ratio: float
     reasons: tuple[Reason, ...]
     is_pushed: bool = True
+    is_ratio_known: bool = True
 
     def passing_ratio(self, limits: Limits) -> float:
         """The share of scanned rows that is expected to leave the scan."""
@@ -200,10 +202,12 @@ def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     options: PruningOptions,
 ) -> FilterDecision:
     ratio = max(_ratio(each, scanned, kept.kept), 0.0 if each.worth is None else each.worth.passing)
-    test, reasons = _choose_test(each, ratio, literals, capabilities, options)
+    is_known = each.worth is not None or not each.domains or any(name in scanned.columns for name in each.domains)
+    share = f"{ratio:.0%} expected to pass" if is_known else "the share that passes is not known"
+    test, reasons = _choose_test(each, ratio, share, literals, capabilities, options)
     is_literal = test in {RowFilter.RANGES, RowFilter.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept, options.limits)
-    return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
+    return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed, is_known)
 
 
 def _is_pushed(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
@@ -229,8 +233,13 @@ def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
     return float(np.prod(ratios)) if ratios else 1.0
 
 
-def _choose_test(
-    each: KeyFilter, ratio: float, literals: _Literals, capabilities: PushdownCapabilities, options: PruningOptions
+def _choose_test(  # noqa: PLR0913, PLR0917 - a filter, the share that passes as a number and in words, and the scan
+    each: KeyFilter,
+    ratio: float,
+    share: str,
+    literals: _Literals,
+    capabilities: PushdownCapabilities,
+    options: PruningOptions,
 ) -> tuple[RowFilter, tuple[Reason, ...]]:
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or capabilities.must_be_exact):
@@ -240,7 +249,7 @@ def _choose_test(
     if test is RowFilter.NONE or (in_jvm is not RowFilter.NONE and _is_long(test, each, literals, options.limits)):
         test = in_jvm
     if not capabilities.must_be_exact and not _pays(each, ratio, _price(test, options.limits.costs), options):
-        return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
+        return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, share),)
     if test is not RowFilter.NONE:
         return test, ()
     if capabilities.must_be_exact:

@@ -20,6 +20,7 @@ import sys
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 from pruning import explain, prune, pruned_read, report
+from pruning.errors import InvalidDataFrameError
 from sample_data.rows import Rows
 
 folder = sys.argv[1]
@@ -47,7 +48,15 @@ for format_, path in sales.items():
         codes = sorted({reason.code.name for table in explain(read).tables for reason in table.reasons})
         (table,) = explain(read).tables
         counts = [table.files_kept, table.files_total, read.count(), len(read.inputFiles())]
-        found[f"{format_} {name}"] = [rows[0] == rows[1], len(rows[0]), exact.count(), codes, counts]
+        told = report(read).to_dict()["tables"][0]
+        said = [str(explain(read)), str(report(read)), told["actions"], told["planned"]["filters"][0]["pass_ratio"]]
+        found[f"{format_} {name}"] = [rows[0] == rows[1], len(rows[0]), exact.count(), codes, counts, said]
+spark.read.format("delta").load(sales["delta"]).createOrReplaceTempView("seen")
+for source in (spark.table("seen"), "seen"):
+    try:
+        pruned_read(spark, source, keys={"day": [1]})
+    except InvalidDataFrameError as error:
+        found.setdefault("sources", []).append(str(error))
 print("answer", json.dumps(found))
 """
 
@@ -81,9 +90,18 @@ def test_a_query_of_connect_is_given_back_with_a_working_remedy(lake):
         assert "nothing was pruned, since the query: the session has no JVM plan (Spark Connect)" in line
         assert line.endswith("try: name the keys to pruned_read()")
     assert 1 == done.stderr.count("Reading without pruning: the query: the session has no JVM plan")
+    assert [True, True] == ["found a session of Spark Connect" in each for each in found.pop("sources")]
     assert 4 == len(found)
-    for name, (is_equal, joined, exact, codes, counts) in found.items():
+    for name, (is_equal, joined, exact, codes, counts, said) in found.items():
         assert (True, 200, 200) == (is_equal, joined, exact)
         assert "NO_JVM" in codes
         # Without a JVM, files are unknown and none is reported as skipped. Delta still skips by a few ranges.
         assert [None, None, 200, 1 if name.startswith("delta") else 6] == counts
+        explained, reported, *unknown = said
+        assert [None, None] == unknown
+        for text in (explained, reported):
+            assert "the share that passes is not known" in text or "share of rows that pass unknown" in text
+            assert "expected to pass" not in text
+            assert "bytes are" not in text
+        assert "no action has read" not in reported
+        assert "measurements are not available through Spark Connect" in reported

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import Measured, PruneReport, TableReport
 from pruning.results.table_explanation import FilterExplanation, TableExplanation
+from pruning.results.verdict import verdict_of_scan
+from pruning.scan.pushdown import PushdownCapabilities
+from pruning.scan.scan_plan import RowFilter, plan_scan
+from pruning.scan.skipping import PruningResult
+from tests.pruning.results.test_filter_kinds import files, keys, row_groups
 
 FILTER = FilterExplanation(("day",), "rows of d.day", "exact set", 3, 3, {}, 2, {}, None, None, "none", 0.08, ())
 TABLE = TableExplanation(
@@ -67,3 +74,44 @@ def test_a_report_is_never_empty():
     assert str(nothing).splitlines()[0] == nothing.verdict
     assert "prune the batch inside of foreachBatch" in nothing.verdict
     assert nothing.verdict == nothing.to_dict()["verdict"]
+
+
+LISTED = PushdownCapabilities(
+    accepts_file_list=True, push_refusal=None, tests_keys=True, must_be_exact=False, widen=lambda _, ranges: ranges
+)
+
+
+def scan(*values: int, groups: bool = False):
+    """The plan of a scan of ten files by some keys, its files, and its row groups."""
+    found = row_groups() if groups else None
+    return plan_scan(files(), found, [keys(*values)], LISTED, PruningOptions()), files(), found
+
+
+def test_a_scan_names_its_files_row_groups_and_keys():
+    assert "reads 2 of 10 files (200 B of 1000 B): k by list" == verdict_of_scan(*scan(12, 91), has_conditions=False)
+    assert "reads at most 2 of 10 files (200 B of 1000 B): k by list" == verdict_of_scan(
+        *scan(12, 91), has_conditions=True
+    )
+    # Row groups of files that are skipped do not count.
+    assert "reads 2 of 10 files (200 B of 1000 B), of these 2 of 4 row groups: k by list" == verdict_of_scan(
+        *scan(12, 91, groups=True), has_conditions=False
+    )
+
+
+def test_a_scan_of_all_files_tells_of_row_groups_or_rows():
+    every = range(0, 100, 10)
+    line = verdict_of_scan(*scan(*every, groups=True), has_conditions=False)
+    assert "reads 10 of 10 files (1000 B of 1000 B), of these 10 of 20 row groups: k by list" == line
+    plan, *found = scan(*every)
+    tested = replace(plan, decisions=tuple(replace(each, test=RowFilter.BITMAP) for each in plan.decisions))
+    line = verdict_of_scan(tested, *found, has_conditions=False)
+    assert "skips no file, but drops rows without a key early: k by list" == line
+
+
+def test_a_scan_of_which_nothing_is_known_or_changed_has_no_line():
+    plan, known, groups = scan(12, 91)
+    assert "" == verdict_of_scan(plan, replace(known, is_listed=False), groups, has_conditions=False)
+    nothing = replace(plan, files=PruningResult(np.zeros(10, bool), plan.files.causes))
+    assert "" == verdict_of_scan(nothing, known, groups, has_conditions=False)
+    plain = replace(plan, files=PruningResult(np.ones(10, bool), plan.files.causes), predicates=(), decisions=())
+    assert "" == verdict_of_scan(plain, known, groups, has_conditions=False)

@@ -1,0 +1,42 @@
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Relation of files with a text beside its format, which Spark shows in the name of a scan: in explain(), and in the
+ * SQL tab of its UI.
+ *
+ * The text takes no part in equality and hash, so equal scans stay equal, plain or described. Copies, which Spark and
+ * table formats make with another index or format, keep the text.
+ *
+ * It relies on DataSourceScanExec.nodeName, which begins with the text of the relation.
+ */
+public class DescribedRelation extends HadoopFsRelation {
+    private final String format;
+    private final String text;
+
+    DescribedRelation(HadoopFsRelation of, String text) {
+        this(of.location(), of.partitionSchema(), of.dataSchema(), of.bucketSpec(), of.fileFormat(), of.options(),
+            of.sparkSession(), of instanceof DescribedRelation ? ((DescribedRelation) of).format : of.toString(), text);
+    }
+
+    private DescribedRelation(FileIndex location, StructType partitionSchema, StructType dataSchema,
+        scala.Option bucketSpec, FileFormat fileFormat, scala.collection.immutable.Map options, SparkSession session,
+        String format, String text) {
+        super(location, partitionSchema, dataSchema, bucketSpec, fileFormat, options, session);
+        this.format = format;
+        this.text = text;
+    }
+
+    public HadoopFsRelation copy(FileIndex location, StructType partitionSchema, StructType dataSchema,
+        scala.Option bucketSpec, FileFormat fileFormat, scala.collection.immutable.Map options, SparkSession session) {
+        return new DescribedRelation(location, partitionSchema, dataSchema, bucketSpec, fileFormat, options, session,
+            format, text);
+    }
+
+    public String toString() {
+        return format + " (" + text + ")";
+    }
+}
