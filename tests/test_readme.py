@@ -37,7 +37,7 @@ def _shown(default):
     )
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=["pruned_read", "prune", "enable"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["enable", "merge", "stream", "prune", "pruned_read"])
 def test_an_example_imports_what_is_there(example):
     for node in ast.walk(ast.parse(example)):
         if isinstance(node, ast.ImportFrom):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from connectors.base import Table
 from connectors.delta.file_index import merge_target
 from connectors.delta.log import Uris
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import Reason, ReasonCode, size
 from pruning.values.ranges import BoolArray
 
 _TARGET = "the target of the command"
@@ -61,6 +61,8 @@ def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:
     if target is None or not target.isFound():
         return None
     if (refusal := target.refusal()) is not None:
-        return Reason(ReasonCode.COMMAND, _TARGET, str(refusal))
+        count = int(target.files())
+        chosen = f"{count:,} file{'' if count == 1 else 's'} ({size(int(target.bytes()))}) chosen by Delta"
+        return Reason(ReasonCode.COMMAND, _TARGET, f"{chosen}; {refusal}")
     # Adaptive execution drops the source, whose rows Delta counts, if the target of an inner join has no row.
     return MergeScan(target.readable(), bool(target.isInner()), target)

@@ -118,7 +118,7 @@ def connect(tpcds, tmp_path_factory) -> Iterator[tuple[Server, RemoteSession]]:
     """A server of Spark Connect over the same tables, and the session of a client."""
     limits = {f"limits.{name}": getattr(OPTIONS.limits, name) for name in ("costs", "risked_seconds")}
     confs = {**limits, "cost_rates": "GIVEN", **CODE_GENERATION, QUOTED: "true", "spark.sql.shuffle.partitions": 2}
-    arguments = [part for name, value in confs.items() for part in ("--conf", f"{name}={value}")]
+    arguments = ["--log", *(part for name, value in confs.items() for part in ("--conf", f"{name}={value}"))]
     arguments += [part for name, path in tpcds.folders.items() for part in ("--table", f"{name}={path}")]
     with server("connect", tmp_path_factory.mktemp("connect"), *arguments) as running:
         client = RemoteSession(running.url)

@@ -35,7 +35,7 @@ def server(kind: str, folder: Path, *arguments: str) -> Iterator[Server]:
     log = folder / f"{kind}.err"
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "connectors.cli.main", "serve", kind, "--port", "0", "--log", *arguments],
+            [sys.executable, "-m", "connectors.cli.main", "serve", kind, "--port", "0", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(_CHECKOUT), "XDG_CACHE_HOME": str(folder / "cache")},
             stdout=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from tests.session.server import Server, gone, server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+README = Path(__file__).parents[2] / "README.md"
 FILES, ROWS = 8, 60
 QUERY = "SELECT s.* FROM sales s JOIN days d ON s.day = d.day WHERE month = 2"
 PRUNED = f"reads 2 of {FILES} files"
@@ -47,9 +49,10 @@ def stock(spark, lake) -> Rows:
     return Rows(sales.join(days, "day").where("month = 2").select("day", "amount").collect())
 
 
-def started(kind: str, lake: Path, folder: Path, *arguments: str) -> Iterator[Server]:
-    tables = [part for name in ("sales", "days") for part in ("--table", f"{name}={lake / name}")]
-    with server(kind, folder, *OPTIONS, *tables, *arguments) as running:
+def started(kind: str, lake: Path, folder: Path) -> Iterator[Server]:
+    """The server that README starts, over these tables and with these options."""
+    (command,) = re.findall(rf"^scanprune serve {kind} (.*)$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    with server(kind, folder, *OPTIONS, *shlex.split(command.replace("/lake", str(lake)))) as running:
         yield running
 
 

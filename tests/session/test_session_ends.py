@@ -81,9 +81,7 @@ def test_a_query_whose_job_group_is_cancelled_during_a_build_ends(spark, query, 
     other.start()
     context.setJobGroup("mine", "a query")
     try:
-        with pytest.raises(
-            Exception, match=r"Job \d+ cancelled part of cancelled job group mine"
-        ):
+        with pytest.raises(Exception, match=r"Job \d+ cancelled part of cancelled job group mine"):
             spark.sql(f"{query} {ENDLESS}").collect()
         assert "BUILD_CANCELLED" in {each.code.name for each in records(spark)[0].reasons}
         has_ended.set()

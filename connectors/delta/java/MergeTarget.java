@@ -99,6 +99,13 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     }
 
     /**
+     * The number of the files that Delta chose.
+     */
+    public int files() {
+        return chosen(leaf).addFiles().size();
+    }
+
+    /**
      * True if some row of the files at these paths of the log passes the filters of the target; it starts a job.
      */
     public boolean hasRow(String paths) {

@@ -1,0 +1,55 @@
+"""Examples of README run one after the other in the session of a user, and prune; `test_servers` has the servers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pruning import disable, history, report
+from sample_data.rows import Rows
+
+README = Path(__file__).parents[2] / "README.md"
+ENABLE, MERGE, STREAM, PRUNE, READ = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_examples_run_and_prune(spark, capsys):
+    names: dict[str, object] = {}
+
+    def run(example: str) -> None:
+        exec(compile(example, "README.md", "exec"), names)  # noqa: S102 - the example as it stands
+
+    try:
+        run(ENABLE)
+        verdict = next(line for line in ENABLE.splitlines() if "history(spark)[0])" in line).split("# ")[1]
+        assert verdict.split(" (")[0] == history(spark)[0].verdict.split(" (")[0]
+        run(MERGE)
+        orders = f"delta.`{names['lake']}/orders`"
+        assert (1, 40) == searched(spark)
+        assert [500] == [row[0] for row in spark.sql(f"SELECT count(*) FROM {orders} WHERE price = -1").collect()]
+        spark.sql(f"UPDATE {orders} SET price = 0 WHERE price = -1")
+        run(STREAM)
+        assert 1 == searched(spark)[0]
+        assert [500] == [row[0] for row in spark.sql(f"SELECT count(*) FROM {orders} WHERE price = -1").collect()]
+        run(PRUNE)
+        stock = Rows(names["query"].collect())
+        assert stock == Rows(names["pruned"].collect())
+        assert report(names["pruned"]).verdict.startswith("read 2 of 40 files")
+        run(READ)
+        assert report(names["sales"]).verdict.startswith("read 2 of 40 files")
+        assert stock == Rows(names["sales"].join(names["july"], "day").groupBy("month").sum("price").collect())
+    finally:
+        disable(spark)
+        for name in ("sales", "days"):
+            spark.catalog.dropTempView(name)
+    assert "read 2 of 40 files" in capsys.readouterr().out
+
+
+def searched(spark) -> tuple[int, int]:
+    """The files of its target that the latest MERGE searched, and all of them."""
+    found = (table.planned for told in history(spark) for table in told.tables if "orders" in table.planned.table)
+    first = next(found)
+    return first.files_kept, first.files_total
