@@ -17,7 +17,7 @@ QUERIES ?= 50
 # How many queries each seed of the random ones asks in the quick tier.
 QUICK_QUERIES ?= 12
 # The same for random MERGE statements, which take seconds each.
-QUICK_MERGES ?= 4
+QUICK_MERGES ?= 2
 # What `make test-rest` runs: a share, from 0 to 1, and the key that draws it.
 SHARE ?= 0.1
 DRAW ?= $(shell git rev-parse --short HEAD 2>/dev/null)

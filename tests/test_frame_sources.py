@@ -105,6 +105,7 @@ def test_options_of_the_reader_are_kept(spark, tmp_path):
         (lambda df: df.union(df), "the operator Union"),
         (lambda df: df.selectExpr("id", "n + 1 AS n"), "the computed column 'n'"),
         (lambda df: df.selectExpr("n AS id", "id AS n"), "the column 'n' under the name 'id'"),
+        (lambda df: df.select("ID", "n"), "the column 'ID', which the table has under another name"),
         (lambda df: df.distinct(), "the operator Aggregate"),
     ],
 )

@@ -8,6 +8,9 @@ import pytest
 
 from tests.mutants import Mutant, run_of
 
+# Every mutant runs the tests of its module: a minute.
+pytestmark = pytest.mark.full
+
 DELTA_CHECKS = "from tests.connectors.stored_bounds import check_stored_bounds; check_stored_bounds()"
 
 MUTANTS = {

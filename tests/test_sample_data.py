@@ -333,6 +333,7 @@ def spread(folder: Path, column: str) -> list[float]:
     return [float(np.std(each)) for each in values]
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_z_order_clusters_days_and_random_order_does_not(spark, laid_out):
     from delta.tables import DeltaTable  # noqa: PLC0415  loads Spark

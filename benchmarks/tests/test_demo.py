@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from benchmarks.demo.star_join import Lake
     from sample_data.tpcds import TpcdsFiles
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# Its tables and queries take a minute.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.full]
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.01
@@ -164,7 +165,6 @@ def test_requested_runs_are_done_and_default_runs_stop_at_the_time_limit():
     assert [0, 1, 2, 3] == list(_turns(None, never, 1))
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "moment"),
     [(signal.SIGINT, "start"), (signal.SIGINT, "Writing store_sales as delta"), (signal.SIGTERM, "one month, delta")],

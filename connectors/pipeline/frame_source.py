@@ -39,6 +39,9 @@ def table_of_frame(spark: SparkSession, df: DataFrame, name: str, limits: Limits
     scan = table if isinstance(table, Reason) else scan_of(spark, leaf, table)
     if isinstance(scan, Reason):
         raise _refused(name, str(scan))
+    known = {str(each.name) for each in scan.table.schema.fields}
+    if other := next((each for each in df.columns if each not in known), None):
+        raise _refused(name, f"the column {other!r}, which the table has under another name")
     return scan.table, df.columns
 
 

@@ -14,7 +14,7 @@ from connectors.jobs.runner import Build
 from connectors.pipeline.pruned_query import PrunedQuery, least_bytes, record_of_run
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.table_scan import warn
+from connectors.pipeline.table_scan import NO_TROUBLE, warn
 from connectors.registry import command_scan
 from connectors.scan.decision import plan_column
 from connectors.spark.plan_reader import SparkPlan
@@ -54,7 +54,7 @@ def prune_command(
         del query.planner.scans[target.id]
         query.planner.reasons[restricted] = None
     record = record_of_run(query)
-    warn("a command", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    warn("a command", [each for each in record.reasons if each.code not in NO_TROUBLE])
     return (None if isinstance(restricted, Reason) else restricted), record
 
 

@@ -20,7 +20,7 @@ from connectors.cost_rates import rates_of
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.table_scan import warn
+from connectors.pipeline.table_scan import NO_TROUBLE, warn
 from connectors.registry import before_execution, optimized, optimized_query, pinned_plan, size_calls
 from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
@@ -269,7 +269,7 @@ def prune_plan(
     query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
     query.run()
     record = record_of_run(query)
-    warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    warn("a query", [each for each in record.reasons if each.code not in NO_TROUBLE])
     is_pruned = bool(record.scans or query.planner.materialized)
     return (optimized_plan(_rewritten(query)) if is_pruned else None), record
 

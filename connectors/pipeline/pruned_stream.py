@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from connectors.jobs.runner import Build
 from connectors.pipeline.pruned_query import PrunedQuery, record_of_run, why_not_worth
 from connectors.pipeline.query_run import QueryRun
-from connectors.pipeline.table_scan import warn
+from connectors.pipeline.table_scan import NO_TROUBLE, warn
 from connectors.registry import before_execution
 from connectors.spark.jvm import frame_of
 from connectors.spark.plan_reader import SparkPlan, optimized_stream
@@ -21,8 +21,9 @@ from pruning.query.plan import Join, Node, relations_of
 from pruning.reasons import Reason, ReasonCode
 
 _STREAM = "the stream"
-# Joins that give rows of the left side without a match, and so read all of them.
-_READS_LEFT = frozenset({"LeftOuter", "LeftAnti", "FullOuter"})
+# Joins that give rows of one side without a match, and so read all of them.
+_READS_LEFT = frozenset({"LeftOuter", "LeftAnti"})
+_READS_RIGHT = frozenset({"RightOuter"})
 
 
 def prune_stream(
@@ -45,13 +46,13 @@ def prune_stream(
     query = QueryRun.of(read, options, cache, probed=static)
     query.run()
     record = record_of_run(query)
-    warn(_STREAM, [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    warn(_STREAM, [each for each in record.reasons if each.code not in NO_TROUBLE])
     for scan in record.scans.values():
         # The next micro-batch has scans of the same ids, so what they measure cannot be told apart.
         scan.identity = None
     if record.scans and (refusal := _emptied_side(query)) is not None:
         return None, PrunedQuery.untouched(refusal, options)
-    return (_rewritten(query) if record.scans else None), record
+    return (_rewritten(query, plan) if record.scans else None), record
 
 
 def _emptied_side(query: QueryRun) -> Reason | None:
@@ -76,14 +77,14 @@ def _pruned_sides(query: QueryRun) -> Iterator[Node]:
         if not isinstance(join, Join):
             continue
         left_streams, right_streams = (bool(query.plan.node(each).isStreaming()) for each in join.children)
-        if left_streams == right_streams or (left_streams and join.type in _READS_LEFT):
+        if left_streams == right_streams or join.type in (_READS_LEFT if left_streams else _READS_RIGHT):
             continue
         side = join.right if left_streams else join.left
         if any(each.id in query.planner.scans for each in side.walk()):
             yield side
 
 
-def _rewritten(query: QueryRun) -> Any:
-    plan = optimized_stream(query.plan.spark, query.rewritten())
+def _rewritten(query: QueryRun, stock: Any) -> Any:
+    plan = optimized_stream(query.plan.spark, query.rewritten(), stock)
     before_execution(query.plan.spark, plan)
     return plan

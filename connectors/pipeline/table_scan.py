@@ -199,6 +199,10 @@ _TROUBLE = {
 }
 
 
+# A join side that cannot be run beforehand is no failure, and a query with a cancelled build ends with an error.
+NO_TROUBLE = frozenset({ReasonCode.UNREPEATABLE_KEYS, ReasonCode.BUILD_CANCELLED})
+
+
 def warn(table: str, reasons: Sequence[Reason]) -> None:
     """Logs one warning for failures; a filter that is simply not worth it is no failure."""
     trouble = [reason for reason in reasons if reason.code in _TROUBLE]

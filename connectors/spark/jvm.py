@@ -282,7 +282,8 @@ def error_kind(error: BaseException) -> str:
 
 def cancelled_job(error: BaseException) -> str | None:
     """Spark's message where somebody cancelled the job of an action, by its group, a tag, or Spark's UI; else None."""
-    found = _CANCELLED.search(_full_text(error))
+    java = _java_root(error)
+    found = _CANCELLED.search(str(error) if java is None else str(java.toString()))
     return None if found is None else found[0]
 
 

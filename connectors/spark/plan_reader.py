@@ -176,6 +176,9 @@ def as_batch(spark: SparkSession, plan: Any) -> Any:
 _OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer")
 
 
-def optimized_stream(spark: SparkSession, plan: Any) -> Any:
-    """A JVM plan of a micro-batch, optimised again; no condition on a table is copied to the rows of the stream."""
-    return instance(spark, _OPTIMIZER, jvm_session(spark), plan).optimized()
+def optimized_stream(spark: SparkSession, plan: Any, stock: Any) -> Any:
+    """A JVM plan of a micro-batch, optimised again; no condition on a table is copied to the rows of the stream.
+
+    `stock` is the plan that Spark has made without pruning.
+    """
+    return instance(spark, _OPTIMIZER, jvm_session(spark), plan, stock).optimized()

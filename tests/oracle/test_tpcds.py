@@ -96,7 +96,7 @@ def with_days_of_sales(sources: TpcdsFiles, days: Path) -> TpcdsFiles:
     return replace(sources, paths={**sources.paths, "date_dim": days})
 
 
-@pytest.mark.quick(8)
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
 def test_pruned_rows_equal_spark_and_duckdb(spark, tpcds, number):
     query = tpcds.queries[number]

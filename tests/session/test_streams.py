@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.functions import expr, udf
+from pyspark.sql.functions import broadcast, expr, udf
 
 from connectors.session import session_pruning
 from pruning import PruningOptions, ReasonCode, disable
@@ -143,6 +143,7 @@ def test_each_micro_batch_filters_a_static_table(spark, star, arrived, streams, 
     assert KEPT == streams.kept()
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_the_executed_plan_of_a_micro_batch_reads_the_planned_files(spark, star, arrived, streams):
     streams.enabled()
@@ -152,6 +153,7 @@ def test_the_executed_plan_of_a_micro_batch_reads_the_planned_files(spark, star,
     assert [{None}, {None}] == [{each.measured for each in one.report().tables} for one in streams.records]
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_sinks_of_the_second_interface_get_the_rows(spark, star, arrived, streams):
     static = spark.table(f"{star}sales")
@@ -197,6 +199,21 @@ def test_a_side_that_is_left_without_rows_does_not_hide_the_stream(spark, star, 
     assert ([], [{ReasonCode.NO_ROWS_LEFT}] * 2) == (streams.kept(), streams.codes())
 
 
+@pytest.mark.full
+@ONE_FORMAT
+@pytest.mark.parametrize("how", ["inner", "right"])
+def test_partitions_of_the_stream_are_not_pruned(spark, star, streams, tmp_path, how):
+    folder = str(tmp_path / "partitioned")
+    rows = spark.createDataFrame([(day, f"arrived {day}") for day in (*FIRST, *SECOND)], "day int, name string")
+    rows.coalesce(1).write.format("delta").partitionBy("day").save(folder)
+    arriving = spark.readStream.format("delta").load(folder)
+    # Spark would prune partitions of the stream by a side that it takes for one with conditions.
+    _, counts = streams.agreed(lambda: broadcast(spark.table(f"{star}sales")).join(arriving, "day", how), ALWAYS)
+    assert [[5]] == counts
+    assert [3] == streams.kept()
+
+
+@pytest.mark.full
 @ONE_FORMAT
 def test_rows_that_may_not_be_read_twice_give_no_keys(spark, star, streams):
     """Other static tables filter nevertheless."""
@@ -239,6 +256,7 @@ def test_a_stream_with_state_is_left_alone(spark, star, arrived, streams, made, 
     assert "keeps state" in streams.records[0].report().verdict
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_a_join_of_two_streams_is_left_alone(spark, star, arrived, streams):
     def joined() -> DataFrame:
@@ -251,6 +269,7 @@ def test_a_join_of_two_streams_is_left_alone(spark, star, arrived, streams):
     assert "Join of two streams" in streams.records[0].report().verdict
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, arrived, streams):
     found: list[int] = []
@@ -268,6 +287,7 @@ def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, arrived, st
     assert KEPT[:1] == streams.kept()
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_a_stream_goes_on_from_its_checkpoint(spark, star, streams):
     sales, folders = spark.table(f"{star}sales"), {}

@@ -88,7 +88,7 @@ public class SessionRule extends Rule {
         try {
             return visited((LogicalPlan) plan, false);
         } catch (Throwable failed) {
-            if (failed instanceof SparkException && ((SparkException) failed).getMessage().startsWith(CANCELLED)) {
+            if (failed instanceof SparkException && String.valueOf(failed.getMessage()).startsWith(CANCELLED)) {
                 new scala.util.Failure(failed).get();
             }
             if (wasInterrupted || failed instanceof InterruptedException) {

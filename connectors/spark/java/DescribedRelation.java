@@ -11,9 +11,11 @@ import org.apache.spark.sql.types.StructType;
  * The text takes no part in equality and hash, so equal scans stay equal, plain or described. Copies, which Spark and
  * table formats make with another index or format, keep the text.
  *
- * It relies on DataSourceScanExec.nodeName, which begins with the text of the relation.
+ * It relies on DataSourceScanExec.nodeName, which begins with the text of the relation. Spark also takes that text for
+ * the name of the format: where it decides if predicates on nested fields, and on names with dots, may be pushed.
  */
 public class DescribedRelation extends HadoopFsRelation {
+    private static final String SCAN = "org.apache.spark.sql.execution.DataSourceScanExec";
     private final String format;
     private final String text;
 
@@ -36,7 +38,15 @@ public class DescribedRelation extends HadoopFsRelation {
             format, text);
     }
 
+    /**
+     * The text of the plain relation, unless a scan asks for its name.
+     */
     public String toString() {
-        return format + " (" + text + ")";
+        StackTraceElement[] frames = new Throwable().getStackTrace();
+        int at = 1;
+        while (at < frames.length && !frames[at].getClassName().startsWith("org.apache.spark.")) {
+            at++;
+        }
+        return at < frames.length && frames[at].getClassName().equals(SCAN) ? format + " (" + text + ")" : format;
     }
 }

@@ -1,30 +1,40 @@
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 
 /**
  * Optimisation of a plan of a micro-batch by the optimiser of its session, without a DataFrame, which Spark makes of no
- * such plan; and without the rule that copies the conditions of one side of a join to the other. A condition on a
- * static scan would be copied to the stream, and rows of the micro-batch that its scan leaves out would not be counted.
+ * such plan; and without rules that take the filter of a pruned scan for a condition of the query: one copies conditions
+ * of one side of a join to the other, one prunes partitions of the stream by a side that has conditions, which stays
+ * where Spark has used it before. Rows of the micro-batch that its scan leaves out would not be counted.
  *
- * It relies on SQLConf.withExistingConf() and on the name of the rule.
+ * It relies on SQLConf.withExistingConf() and on the names of the rules.
  */
 public class StreamOptimizer extends scala.runtime.AbstractFunction0 {
     private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
     private static final String COPIES = "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromConstraints";
+    private static final String PARTITIONS = "org.apache.spark.sql.execution.dynamicpruning.PartitionPruning";
     private final SparkSession session;
     private final LogicalPlan plan;
 
-    public StreamOptimizer(SparkSession session, LogicalPlan plan) {
+    private final boolean prunesPartitions;
+
+    /**
+     * The plan to optimise, and the one that Spark has made of the query without pruning.
+     */
+    public StreamOptimizer(SparkSession session, LogicalPlan plan, LogicalPlan stock) {
         this.session = session;
         this.plan = plan;
+        this.prunesPartitions = stock.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY());
     }
 
     public LogicalPlan optimized() {
         SQLConf conf = session.sessionState().conf().clone();
         String excluded = conf.getConfString(EXCLUDED, "");
-        conf.setConfString(EXCLUDED, excluded.isEmpty() ? COPIES : excluded + "," + COPIES);
+        String rules = prunesPartitions ? COPIES : COPIES + "," + PARTITIONS;
+        conf.setConfString(EXCLUDED, excluded.isEmpty() ? rules : excluded + "," + rules);
         return (LogicalPlan) SQLConf$.MODULE$.withExistingConf(conf, this);
     }
 
