@@ -6,9 +6,9 @@ import org.apache.spark.sql.internal.SQLConf$;
 
 /**
  * Optimisation of a plan of a micro-batch by the optimiser of its session, without a DataFrame, which Spark makes of no
- * such plan; and without rules that take the filter of a pruned scan for a condition of the query: one copies conditions
- * of one side of a join to the other, one prunes partitions of the stream by a side that has conditions, which stays
- * where Spark has used it before. Rows of the micro-batch that its scan leaves out would not be counted.
+ * such plan; and without rules that take the filter of a pruned scan for a condition of the query. One copies
+ * conditions of one side of a join to the other. One prunes partitions of the stream by a side that has conditions, and
+ * stays where Spark has used it before. Rows of the micro-batch that its scan leaves out would not be counted.
  *
  * It relies on SQLConf.withExistingConf() and on the names of the rules.
  */
