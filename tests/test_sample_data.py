@@ -352,7 +352,7 @@ def test_z_order_clusters_days_and_random_order_does_not(spark, laid_out):
 @pytest.mark.full
 @pytest.mark.spark
 def test_files_are_small(laid_out, monkeypatch):
-    monkeypatch.setattr("sample_data.layouts._SMALL_FILE_BYTES", 20_000)
+    monkeypatch.setattr("sample_data.layouts._SMALL_FILE_BYTES", 4_000)
     found = data_files(laid_out("small_files", "web_returns"))
     assert len(found) > 8
     assert {2, 3} >= {pq.ParquetFile(path).metadata.num_row_groups for path in found}
