@@ -163,7 +163,7 @@ class CommandLineQuery:
             hint = ""
             if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
                 hint = f"; tables are named by --table, found {', '.join(self.tables) or 'none'}"
-            msg = f"Cannot understand the query: {first_line(error)}{hint}"
+            msg = f"Cannot understand the query: {_first_line(error)}{hint}"
             raise InvalidQueryError(msg) from error
 
 
@@ -234,18 +234,30 @@ def given_confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _opened(spark: SparkSession, name: str, path: str) -> None:
     """Creates a temporary view of a table."""
+    with naming_table("read", name, path):
+        spark.read.format(format_of(spark, path)).load(path).createOrReplaceTempView(name)
+
+
+def format_of(spark: SparkSession, path: str) -> str:
+    """The name of the format of a table, by its path."""
+    from connectors.registry import connectors_of  # noqa: PLC0415 - loads Spark
+
+    return next(each.name for each in connectors_of(spark) if each.claims_path(spark, path))
+
+
+@contextmanager
+def naming_table(verb: str, name: str, path: str) -> Iterator[None]:
+    """Raises what Spark or storage raise about a table as a `SourceNotFoundError` that names it."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - the same
 
-    from connectors.registry import connectors_of  # noqa: PLC0415 - the same
     from connectors.spark.jvm import java_message  # noqa: PLC0415 - the same
 
     try:
-        format_ = next(each.name for each in connectors_of(spark) if each.claims_path(spark, path))
-        spark.read.format(format_).load(path).createOrReplaceTempView(name)
+        yield
     except (OSError, PySparkException, Py4JError) as error:
-        why = java_message(error) if isinstance(error, Py4JError) else first_line(error)
-        msg = f"Cannot read the table {name!r} from {path!r}: {why}"
+        why = java_message(error) if isinstance(error, Py4JError) else _first_line(error)
+        msg = f"Cannot {verb} the table {name!r} from {path!r}: {why}"
         raise SourceNotFoundError(msg) from error
 
 
@@ -268,6 +280,5 @@ def _nodes(plan: Any) -> Iterator[Any]:
         yield from _nodes(children.apply(at))
 
 
-def first_line(error: Exception) -> str:
-    """The first line of an error's text that is not empty, else its kind."""
+def _first_line(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.command import default_folder, one_line_for_trouble, spark_of
-from connectors.cli.query import Confs, first_line, given_confs, given_tables, make_folder
-from pruning.errors import EnvironmentProblem, SourceNotFoundError
+from connectors.cli.query import Confs, format_of, given_confs, given_tables, make_folder, naming_table
+from pruning.errors import EnvironmentProblem
 from pruning.options import PruningOptions
 
 if TYPE_CHECKING:
@@ -90,17 +90,9 @@ def _check_classic() -> None:
 
 def _create(spark: SparkSession, name: str, path: str) -> None:
     """Enters a table into the catalog, which all sessions share."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - loads Spark
-
-    from connectors.registry import connectors_of  # noqa: PLC0415 - the same
-
-    format_ = next(each.name for each in connectors_of(spark) if each.claims_path(spark, path))
     quoted = path.replace("\\", "\\\\").replace("'", "\\'")
-    try:
-        spark.sql(f"CREATE TABLE `{name}` USING {format_} LOCATION '{quoted}'")
-    except PySparkException as error:
-        msg = f"Cannot create the table {name!r} from {path!r}: {first_line(error)}"
-        raise SourceNotFoundError(msg) from error
+    with naming_table("create", name, path):
+        spark.sql(f"CREATE TABLE `{name}` USING {format_of(spark, path)} LOCATION '{quoted}'")
 
 
 def _enable(spark: SparkSession, *, log: bool) -> None:

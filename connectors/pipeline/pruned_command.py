@@ -54,7 +54,7 @@ def prune_command(
         del query.planner.scans[target.id]
         query.planner.reasons[restricted] = None
     record = record_of_run(query)
-    warn("a command", [each for each in record.reasons if each.code not in NO_TROUBLE])
+    warn("a command", record.reasons, besides=NO_TROUBLE)
     return (None if isinstance(restricted, Reason) else restricted), record
 
 

@@ -240,7 +240,7 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     query.run()
     record = record_of_run(query)
     # A join side that cannot be run beforehand is no failure, so it gives no warning.
-    warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    warn("a query", record.reasons, besides={ReasonCode.UNREPEATABLE_KEYS})
     if not (record.scans or query.planner.materialized):
         # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
         return optimised.unchanged(plan.node(plan.root)) or df, record
@@ -269,7 +269,7 @@ def prune_plan(
     query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
     query.run()
     record = record_of_run(query)
-    warn("a query", [each for each in record.reasons if each.code not in NO_TROUBLE])
+    warn("a query", record.reasons, besides=NO_TROUBLE)
     is_pruned = bool(record.scans or query.planner.materialized)
     return (optimized_plan(_rewritten(query)) if is_pruned else None), record
 

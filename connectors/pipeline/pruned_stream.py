@@ -46,7 +46,7 @@ def prune_stream(
     query = QueryRun.of(read, options, cache, probed=static)
     query.run()
     record = record_of_run(query)
-    warn(_STREAM, [each for each in record.reasons if each.code not in NO_TROUBLE])
+    warn(_STREAM, record.reasons, besides=NO_TROUBLE)
     for scan in record.scans.values():
         # The next micro-batch has scans of the same ids, so what they measure cannot be told apart.
         scan.identity = None

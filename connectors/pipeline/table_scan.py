@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -203,9 +203,9 @@ _TROUBLE = {
 NO_TROUBLE = frozenset({ReasonCode.UNREPEATABLE_KEYS, ReasonCode.BUILD_CANCELLED})
 
 
-def warn(table: str, reasons: Sequence[Reason]) -> None:
-    """Logs one warning for failures; a filter that is simply not worth it is no failure."""
-    trouble = [reason for reason in reasons if reason.code in _TROUBLE]
+def warn(read: str, reasons: Sequence[Reason], *, besides: Collection[ReasonCode] = ()) -> None:
+    """Logs one warning for failures, but not for those `besides`; a filter that is not worth it is no failure."""
+    trouble = [reason for reason in reasons if reason.code in _TROUBLE and reason.code not in besides]
     if trouble:
         described = "; ".join(f"{each}; try: {each.remedy}" for each in trouble)
-        logger.warning("Reading %s with less pruning than asked: %s", table, described)
+        logger.warning("Reading %s with less pruning than asked: %s", read, described)

@@ -71,11 +71,12 @@ class SessionPruning:
 
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
-        options = PruningOptions()
+        options, is_stream = PruningOptions(), False
         try:
             spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            if query.isStream():
+            is_stream = bool(query.isStream())
+            if is_stream:
                 plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)
             elif query.isOfCommand():
                 plan, record = prune_command(spark, query.plan(), options, self.cache)
@@ -92,7 +93,7 @@ class SessionPruning:
             return None
         if record.cancelled is not None:
             query.cancel(record.cancelled)
-        if query.isStream() and not self._streams.is_new(str(query.session().sessionUUID()), record, self._limits):
+        if is_stream and not self._streams.is_new(str(query.session().sessionUUID()), record, self._limits):
             return plan
         self.queries.appendleft(record)
         with suppress(Exception):

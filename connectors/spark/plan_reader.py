@@ -149,6 +149,8 @@ def is_candidate(spark: SparkSession, plan: Any, least_bytes: int, size_calls: s
 
 
 _FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
+_STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
+_OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer")
 _OWN = JavaFile("connectors.spark", "OwnColumns")
 
 
@@ -165,15 +167,9 @@ def with_own_columns(spark: SparkSession, plan: Any) -> Any:
     return instance(spark, _OWN, plan).rewritten()
 
 
-_STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
-
-
 def as_batch(spark: SparkSession, plan: Any) -> Any:
     """A JVM plan that reads the files of a micro-batch as those of a table, so that it runs outside of its stream."""
     return instance(spark, _STREAM, plan).asBatch()
-
-
-_OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer")
 
 
 def optimized_stream(spark: SparkSession, plan: Any, stock: Any) -> Any:

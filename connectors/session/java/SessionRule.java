@@ -116,7 +116,7 @@ public class SessionRule extends Rule {
         if (plan.isStreaming()) {
             // A micro-batch is planned before its execution begins.
             return context.getLocalProperty(BATCH) == null ? plan
-                : pruned(plan, new PlannedQuery(plan, session, false, -1L, false, false));
+                : pruned(plan, new PlannedQuery(plan, session, false, NONE, false, false));
         }
         boolean isOfCommand = reads(plan, commandIndexes);
         if (!isOfCommand && counts(plan)) {
