@@ -197,7 +197,7 @@ def _orders(ids: DataFrame, size: Size, word: str) -> DataFrame:
 
 def _checksum(spark: SparkSession, target: Path) -> Any:
     table = spark.read.format("delta").load(str(target))
-    return table.selectExpr("count(*)", "sum(order_id)", "sum(xxhash64(*) DIV 4096)").collect()
+    return table.selectExpr("count(*)", "sum(order_id)", "sum(xxhash64(*) DIV 1048576)").collect()
 
 
 if __name__ == "__main__":

@@ -115,6 +115,10 @@ class CommandScan(Protocol):
         """The JVM's plan of the part that tells which rows of the scan the command needs, to be read as a query."""
 
     @property
+    def refusal(self) -> Reason | None:
+        """The reason why no file may be left out, in which case `plan` is the scan alone."""
+
+    @property
     def needs_a_row(self) -> bool:
         """True if the command would notice that the scan gives no row which passes the filters above it."""
 

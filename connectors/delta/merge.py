@@ -19,10 +19,11 @@ _TARGET = "the target of the command"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergeScan:
-    """A `CommandScan` of the files in which Delta looks for rows that match the source."""
+    """A `CommandScan` of the files in which Delta looks for rows that match the source, or which it writes anew."""
 
     plan: Any
     needs_a_row: bool
+    refusal: Reason | None
     _target: Any
 
     def is_scan(self, leaf: Any) -> bool:
@@ -53,7 +54,7 @@ def _paths(table: Table, kept: BoolArray) -> str:
 
 
 def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:
-    """The scan of the target in an optimised plan of a MERGE; a `Reason` if the plan needs every row of it.
+    """The scan of the target in an optimised plan of a MERGE; a `Reason` if its files are not known.
 
     None if the plan reads no files that a command of Delta chose.
     """
@@ -63,6 +64,7 @@ def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:
     if (refusal := target.refusal()) is not None:
         count = int(target.files())
         chosen = f"{count:,} file{'' if count == 1 else 's'} ({size(int(target.bytes()))}) chosen by Delta"
-        return Reason(ReasonCode.COMMAND, _TARGET, f"{chosen}; {refusal}")
+        reason, listed = Reason(ReasonCode.COMMAND, _TARGET, f"{chosen}; {refusal}"), target.listed()
+        return reason if listed is None else MergeScan(listed, needs_a_row=False, refusal=reason, _target=target)
     # Adaptive execution drops the source, whose rows Delta counts, if the target of an inner join has no row.
-    return MergeScan(target.readable(), bool(target.isInner()), target)
+    return MergeScan(target.readable(), bool(target.isInner()), None, target)

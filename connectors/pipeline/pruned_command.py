@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,25 +11,67 @@ from pyspark.sql import SparkSession
 
 from connectors.base import CommandScan
 from connectors.jobs.runner import Build
+from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.pruned_query import PrunedQuery, least_bytes, record_of_run
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.table_scan import NO_TROUBLE, warn
+from connectors.pipeline.table_scan import NO_TROUBLE, Read, pruned_scan, warn
 from connectors.registry import command_scan
-from connectors.scan.decision import plan_column
+from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.plan_reader import SparkPlan
 from pruning.keys.cache import PruningCache
 from pruning.options import BroadcastStrategy, PruningOptions
-from pruning.query.plan import Expression, Relation, relations_of
+from pruning.query.plan import Expression, PlanNames, Relation, relations_of
 from pruning.query.sure_rows import first_sure, passing_domains
-from pruning.reasons import Reason, ReasonCode, size
+from pruning.reasons import Reason, ReasonCode, size, why_nothing
+from pruning.results.explanation import Explanation
+from pruning.results.prune_report import PruneReport
 
 _COMMAND = "a command"
 
 
+@dataclass(slots=True)
+class WholeCommand:
+    """The record of a command that has to read every file that it chose; its report reads their metadata."""
+
+    spark: SparkSession
+    scan: CommandScan
+    reason: Reason
+    options: PruningOptions
+    execution: int | None = None
+
+    @property
+    def cancelled(self) -> None:
+        """None: it has no build that somebody could cancel."""
+
+    def explanation(self) -> Explanation:
+        """The reason why no file is left out."""
+        return Explanation.nothing(self.reason, ran_builds=True)
+
+    def measure_only(self, execution: int) -> None:
+        """Makes this execution the one that the report measures."""
+        self.execution = execution
+
+    def report(self) -> PruneReport:
+        """The files that the command chose beside what it read of them."""
+        nothing = why_nothing((self.reason,))
+        read = SparkPlan.read(self.spark, None, self.scan.plan, keeps_ids=True)
+        (target,) = relations_of(read.root)
+        found = PlanMetadata(read, self.options.limits).plan_table(target)
+        if isinstance(found, Reason) or self.execution is None:
+            return PruneReport((), nothing)
+        _, scan = pruned_scan(self.spark, found.table, [], Read(), self.options)
+        scan.static = partial(StaticPruning.of, found.table, target, (), found.files_left(self.spark))
+        if scan.identity is not None:
+            scan.identity = replace(scan.identity, after_execution=self.execution - 1, execution=self.execution)
+        name = PlanNames(read.root).scans[target.id]
+        tables = (replace(each, planned=replace(each.planned, table=name)) for each in scan.report().tables)
+        return PruneReport(tuple(tables), nothing)
+
+
 def prune_command(
     spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None
-) -> tuple[Any, PrunedQuery]:
+) -> tuple[Any, PrunedQuery | WholeCommand]:
     """The optimised plan of a command over fewer files, None where it stays as it is, and its record.
 
     The command joins no rows of a build and takes no predicate, because it counts the rows that it sees.
@@ -39,6 +81,8 @@ def prune_command(
     found = command_scan(spark, plan)
     if found is None or isinstance(found, Reason):
         return None, PrunedQuery.untouched(found or Reason(ReasonCode.COMMAND, _COMMAND), options)
+    if found.refusal is not None:
+        return None, WholeCommand(spark, found, found.refusal, options)
     least = least_bytes(spark, options)
     if found.nbytes < least:
         reason = Reason(ReasonCode.NOT_WORTH, _COMMAND, f"its target has less than {size(least)}")

@@ -94,6 +94,12 @@ class PrunedQuery:
         """Spark's message if somebody cancelled a build, as by the job group of the query; else None."""
         return next((each.detail for each in self.reasons if each.code is ReasonCode.BUILD_CANCELLED), None)
 
+    def measure_only(self, execution: int) -> None:
+        """Makes this execution, for which the plan was made, the only one that the report measures."""
+        for scan in self.scans.values():
+            if scan.identity is not None:
+                scan.identity = replace(scan.identity, execution=execution)
+
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
         if self.plan is None or self.answer is None:

@@ -10,14 +10,14 @@ import _thread
 import threading
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from connectors.pipeline.pruned_command import prune_command
+from connectors.pipeline.pruned_command import WholeCommand, prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
@@ -63,7 +63,7 @@ class SessionPruning:
     spark: SparkSession
     options: PruningOptions | None
     cache: PruningCache | None
-    queries: deque[PrunedQuery]
+    queries: deque[PrunedQuery | WholeCommand]
     rule: Any = None
     _refusals: Refusals = field(default_factory=Refusals)
     _others: OtherSessions = field(default_factory=OtherSessions)
@@ -72,6 +72,7 @@ class SessionPruning:
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
         options, is_stream = PruningOptions(), False
+        record: PrunedQuery | WholeCommand
         try:
             spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
@@ -84,7 +85,8 @@ class SessionPruning:
                 plan, record = prune_plan(spark, query.plan(), options, self.cache, pins=True)
             else:
                 plan, record = self._pruned(spark, query.plan(), options)
-            _measure_only(record, int(query.execution()))
+            if (execution := int(query.execution())) >= 0:
+                record.measure_only(execution)
         except Exception as error:  # noqa: BLE001 - the record tells of it
             plan, record = None, PrunedQuery.failed(error, options)
         except KeyboardInterrupt:
@@ -93,8 +95,10 @@ class SessionPruning:
             return None
         if record.cancelled is not None:
             query.cancel(record.cancelled)
-        if is_stream and not self._streams.is_new(str(query.session().sessionUUID()), record, self._limits):
-            return plan
+        if isinstance(record, PrunedQuery) and is_stream:
+            session = str(query.session().sessionUUID())
+            if not self._streams.is_new(session, record, self._limits):
+                return plan
         self.queries.appendleft(record)
         with suppress(Exception):
             log_verdict(record)
@@ -129,19 +133,12 @@ def _limits(options: PruningOptions | None) -> Limits:
     return (PruningOptions() if options is None else options).limits
 
 
-def _measure_only(record: PrunedQuery, execution: int) -> None:
-    """Makes the execution for which the plan was made, which has begun, the only one that the report measures."""
-    for scan in record.scans.values():
-        if scan.identity is not None and execution >= 0:
-            scan.identity = replace(scan.identity, execution=execution)
-
-
 @dataclass(slots=True)
 class _Enabled:
     """The pruning of a session, None where it was not enabled or was disabled; and the queries of before."""
 
     pruning: SessionPruning | None = None
-    queries: deque[PrunedQuery] = field(default_factory=deque)
+    queries: deque[PrunedQuery | WholeCommand] = field(default_factory=deque)
 
 
 def check_session(spark: object, asked: str) -> None:
@@ -194,6 +191,6 @@ def history(spark: SparkSession) -> list[PruneReport]:
     return [each.report() for each in records(spark)]
 
 
-def records(spark: SparkSession) -> list[PrunedQuery]:
+def records(spark: SparkSession) -> list[PrunedQuery | WholeCommand]:
     """The records of these queries."""
     return list(state_of(spark).slot(_Enabled).queries)

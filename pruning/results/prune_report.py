@@ -69,7 +69,7 @@ class TableReport:
 class PruneReport:
     """Planned and measured numbers of each table and each build.
 
-    `nothing` is the reason why there is no table, with a remedy.
+    `nothing` is the reason why nothing was skipped, with a remedy; its tables, if there are any, were read whole.
     """
 
     tables: tuple[TableReport, ...]
@@ -79,7 +79,7 @@ class PruneReport:
     @property
     def verdict(self) -> str:
         """One line: the files and bytes that were read of all, and by which keys; or why nothing was skipped."""
-        if not self.tables:
+        if self.nothing or not self.tables:
             return self.nothing or verdict_of_rows(len(self.builds))
         has_run = any(each.measured is not None for each in self.tables)
         return verdict_of_scans([each.planned for each in self.tables], has_run=has_run)
@@ -134,7 +134,11 @@ def report_html(report: PruneReport) -> str:
 
 def table_blocks(tables: Sequence[TableExplanation]) -> list[Block]:
     """The plan of each table and its filters."""
-    return [block for table in tables for block in (_planned_block(table), _filter_block(table))]
+    return [block for table in tables for block in _plan_blocks(table)]
+
+
+def _plan_blocks(table: TableExplanation) -> list[Block]:
+    return [_planned_block(table), *([_filter_block(table)] if table.filters else [])]
 
 
 def _planned_block(table: TableExplanation) -> Block:
@@ -219,11 +223,7 @@ def _row_test(each: FilterExplanation) -> str:
 
 
 def _report_blocks(report: PruneReport) -> list[Block]:
-    tables = [
-        block
-        for each in report.tables
-        for block in (_planned_block(each.planned), _filter_block(each.planned), _measured_block(each))
-    ]
+    tables = [block for each in report.tables for block in (*_plan_blocks(each.planned), _measured_block(each))]
     return [Block(report.verdict, (), ()), *tables, *([_builds_block(report.builds)] if report.builds else [])]
 
 

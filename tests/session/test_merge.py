@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from connectors.session import session_pruning
-from pruning import PruningOptions
+from pruning import PruningOptions, history
+from pruning.results.prune_report import TableReport
 from sample_data.rows import Rows
 from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DAY
 
@@ -96,15 +99,20 @@ def counted(spark: SparkSession, target: str) -> dict[str, str]:
 
 
 class Targets:
-    """The files of the target that were kept, of each plan that the session has pruned since now."""
+    """The reports of the target, of each plan that the session has recorded since now."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self.before = spark, [*session_pruning.records(spark)]
 
-    def kept(self) -> list[int]:
+    def found(self, *, is_pruned: bool) -> list[TableReport]:
+        """Those that tell of files left out, or those of plans that need all files that the command chose."""
         new = [each for each in session_pruning.records(self.spark) if not any(each is known for known in self.before)]
-        tables = [table for each in new for table in each.report().tables]
-        return [each.planned.files_kept for each in tables if each.planned.table == "target"]
+        reports = [report for each in new if bool((report := each.report()).nothing) is not is_pruned]
+        return [table for each in reports for table in each.tables if table.planned.table == "target"]
+
+    def kept(self) -> list[int]:
+        """The files of the target that were kept by each plan that left out some."""
+        return [each.planned.files_kept for each in self.found(is_pruned=True)]
 
 
 @pytest.fixture
@@ -182,6 +190,37 @@ def test_commands_of_delta_do_what_they_do_without_pruning(spark, arrived, both,
     assert stock == enabled
     assert any(value != "0" for value in enabled["counted"].values())
     assert ([] if kept is None else [kept]) == targets.kept()
+
+
+def test_history_has_both_phases_of_a_merge(spark, arrived, both, enabled, targets):
+    target = both.copy("shown")
+    enabled()
+    spark.sql(UPSERT.format(target=target, source=arrived))
+    written, searched = history(spark)[:2]
+    assert "read 2 of 8 files" in searched.verdict
+    assert "2 files" in written.verdict
+    (search,), (write,) = targets.found(is_pruned=True), targets.found(is_pruned=False)
+    for each, total in ((search, FILES), (write, 2)):
+        assert (each.planned.files_kept, each.planned.files_total) == (2, total)
+        assert (each.planned.row_groups_kept, each.planned.row_groups_total) == (2, total)
+        assert each.planned.bytes_kept
+        assert each.measured is not None
+        assert each.measured.files_read == 2
+        assert each.measured.rows_scanned == each.planned.rows_kept
+        assert each.measured.bytes_scanned
+    assert search.planned.bytes_kept < write.planned.bytes_kept
+
+
+def test_history_of_a_merge_whose_files_are_removed(spark, arrived, both, enabled):
+    target = both.copy("vacuumed")
+    enabled()
+    spark.sql(UPSERT.format(target=target, source=arrived))
+    removed = set(spark.read.format("delta").option("versionAsOf", 0).load(target).inputFiles())
+    for path in removed - set(spark.read.format("delta").load(target).inputFiles()):
+        Path(urlsplit(path).path).unlink()
+    written, searched = history(spark)[:2]
+    assert "read 2 of 8 files" in searched.verdict
+    assert "2 files" in written.verdict
 
 
 @pytest.mark.parametrize("properties", TABLES.values(), ids=TABLES)

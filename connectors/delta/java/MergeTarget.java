@@ -72,12 +72,20 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     public LogicalPlan readable() {
         boolean isLeft = onPath.containsKey(join.left());
         java.util.ArrayList sides = new java.util.ArrayList();
-        TahoeBatchFileIndex all = chosen(leaf);
-        listed = DeltaFileLists.over(leaf, new PrunedFileIndex(all, (Snapshot) all.snapshot(), scala.Option.empty(),
-            all.addFiles(), all.sizeInBytes(), DeltaFileLists.noneKnown(), false));
+        listed = listed();
         sides.add(isLeft ? target(join.left(), listed) : source(join.left()));
         sides.add(isLeft ? source(join.right()) : target(join.right(), listed));
         return (LogicalPlan) join.withNewChildren(PrunedFileIndex.sequence(sides));
+    }
+
+    /**
+     * The scan of the target with listed files; null if its version is not known.
+     */
+    public LogicalRelation listed() {
+        TahoeBatchFileIndex all = chosen(leaf);
+        return !(all.snapshot() instanceof Snapshot) ? null : DeltaFileLists.over(leaf, new PrunedFileIndex(all,
+            (Snapshot) all.snapshot(), scala.Option.empty(), all.addFiles(), all.sizeInBytes(),
+            DeltaFileLists.noneKnown(), false));
     }
 
     public boolean isTarget(LogicalPlan node) {
