@@ -165,6 +165,8 @@ class Connector(ABC):
     settled_indexes: tuple[str, ...] = ()
     # Simple names of the file indexes by which commands of the format read files of their own choice.
     command_indexes: tuple[str, ...] = ()
+    # Simple names of the file indexes by which the format reads its own log.
+    log_indexes: tuple[str, ...] = ()
     # Simple names of expressions that count rows for the history of a command, and count twice if evaluated twice.
     counters: tuple[str, ...] = ()
 

@@ -374,14 +374,25 @@ def size_calls(spark: SparkSession) -> str:
     return " ".join(call for each in connectors_of(spark) for call in each.size_calls)
 
 
-def settled_indexes(spark: SparkSession) -> str:
-    """The `Connector.settled_indexes` of all connectors, with spaces between them."""
-    return " ".join(name for each in connectors_of(spark) for name in each.settled_indexes)
+@dataclass(frozen=True, slots=True)
+class SessionNames:
+    """The simple names, of all connectors together, by which a session knows nodes of a plan."""
+
+    settled_indexes: tuple[str, ...]
+    command_indexes: tuple[str, ...]
+    log_indexes: tuple[str, ...]
+    counters: tuple[str, ...]
 
 
-def command_indexes(spark: SparkSession) -> str:
-    """The `Connector.command_indexes` of all connectors, with spaces between them."""
-    return " ".join(name for each in connectors_of(spark) for name in each.command_indexes)
+def plan_names(spark: SparkSession) -> SessionNames:
+    """The names that the connectors give."""
+    every = connectors_of(spark)
+    return SessionNames(
+        tuple(name for each in every for name in each.settled_indexes),
+        tuple(name for each in every for name in each.command_indexes),
+        tuple(name for each in every for name in each.log_indexes),
+        tuple(name for each in every for name in each.counters),
+    )
 
 
 def pinned_plan(spark: SparkSession, plan: Any) -> Any:
@@ -398,11 +409,6 @@ def command_scan(spark: SparkSession, plan: Any) -> CommandScan | Reason | None:
         if found is not None:
             return found
     return None
-
-
-def counters(spark: SparkSession) -> str:
-    """The `Connector.counters` of all connectors, with spaces between them."""
-    return " ".join(name for each in connectors_of(spark) for name in each.counters)
 
 
 def noted_confs(spark: SparkSession) -> str:

@@ -79,6 +79,7 @@ class DeltaConnector(Connector):
     noted_confs = ("spark.databricks.delta.lastCommitVersionInSession",)
     settled_indexes = (PRUNED_INDEX,)
     command_indexes = (CHOSEN_INDEX,)
+    log_indexes = ("DeltaLogFileIndex",)
     counters = ("IncrementMetric",)
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:

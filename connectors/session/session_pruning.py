@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from connectors.pipeline.pruned_command import WholeCommand, prune_command
+from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
-from connectors.registry import command_indexes, counters, settled_indexes
+from connectors.registry import plan_names
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
+from connectors.session.session_history import NO_EXECUTION, QueryRecord, SessionHistory
 from connectors.spark.jvm import (
     JavaFile,
     has_jvm,
@@ -38,7 +37,7 @@ from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.cache import PruningCache
-from pruning.limits import Limits
+from pruning.limits import LIMITS, Limits
 from pruning.options import CONF_PREFIX, PruningOptions
 from pruning.results.prune_report import PruneReport
 
@@ -48,6 +47,7 @@ _RULE = JavaFile(
     others=(
         "PlannedQuery",
         "NewSessions",
+        "PlainQueries",
         "StreamPlan",
         "connectors.spark.Precheck",
         "connectors.spark.FileScan",
@@ -63,7 +63,7 @@ class SessionPruning:
     spark: SparkSession
     options: PruningOptions | None
     cache: PruningCache | None
-    queries: deque[PrunedQuery | WholeCommand]
+    queries: SessionHistory
     rule: Any = None
     _refusals: Refusals = field(default_factory=Refusals)
     _others: OtherSessions = field(default_factory=OtherSessions)
@@ -71,12 +71,12 @@ class SessionPruning:
 
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
-        options, is_stream = PruningOptions(), False
-        record: PrunedQuery | WholeCommand
+        options, is_stream, execution = PruningOptions(), False, NO_EXECUTION
+        record: QueryRecord
         try:
             spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            is_stream = bool(query.isStream())
+            is_stream, execution = bool(query.isStream()), int(query.execution())
             if is_stream:
                 plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)
             elif query.isOfCommand():
@@ -85,7 +85,7 @@ class SessionPruning:
                 plan, record = prune_plan(spark, query.plan(), options, self.cache, pins=True)
             else:
                 plan, record = self._pruned(spark, query.plan(), options)
-            if (execution := int(query.execution())) >= 0:
+            if execution != NO_EXECUTION:
                 record.measure_only(execution)
         except Exception as error:  # noqa: BLE001 - the record tells of it
             plan, record = None, PrunedQuery.failed(error, options)
@@ -99,7 +99,7 @@ class SessionPruning:
             session = str(query.session().sessionUUID())
             if not self._streams.is_new(session, record, self._limits):
                 return plan
-        self.queries.appendleft(record)
+        self.queries.add(execution, record)
         with suppress(Exception):
             log_verdict(record)
         return plan
@@ -138,7 +138,7 @@ class _Enabled:
     """The pruning of a session, None where it was not enabled or was disabled; and the queries of before."""
 
     pruning: SessionPruning | None = None
-    queries: deque[PrunedQuery | WholeCommand] = field(default_factory=deque)
+    queries: SessionHistory = field(default_factory=lambda: SessionHistory(LIMITS.history_queries))
 
 
 def check_session(spark: object, asked: str) -> None:
@@ -158,10 +158,10 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
         return
     enabled = state_of(spark).slot(_Enabled)
     most = _limits(options).history_queries
-    pruning = SessionPruning(spark, options, cache, deque(islice(enabled.queries, most), most))
+    pruning = SessionPruning(spark, options, cache, enabled.queries.resized(most))
     start_callbacks(spark)
-    names = settled_indexes(spark), command_indexes(spark), counters(spark)
-    pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names)
+    names = (" ".join(each) for each in astuple(plan_names(spark)))
+    pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled.pruning, enabled.queries = pruning, pruning.queries
 
@@ -183,14 +183,22 @@ def disable(spark: SparkSession) -> None:
         return
     rule, enabled.pruning = enabled.pruning.rule, None
     rule.switchOff()
+    enabled.queries.add_plain(map(int, str(rule.plain().taken()).split()))
     set_optimizer_rules(spark, [each for each in optimizer_rules(spark) if not each.equals(rule)])
 
 
 def history(spark: SparkSession) -> list[PruneReport]:
     """The reports of the latest queries that the session planned while it was enabled, newest first."""
-    return [each.report() for each in records(spark)]
+    return [each.report() for each in _queries(spark).latest()]
 
 
-def records(spark: SparkSession) -> list[PrunedQuery | WholeCommand]:
-    """The records of these queries."""
-    return list(state_of(spark).slot(_Enabled).queries)
+def records(spark: SparkSession) -> list[QueryRecord]:
+    """The records of those of these queries that had something to prune."""
+    return _queries(spark).records()
+
+
+def _queries(spark: SparkSession) -> SessionHistory:
+    enabled = state_of(spark).slot(_Enabled)
+    if enabled.pruning is not None:
+        enabled.queries.add_plain(map(int, str(enabled.pruning.rule.plain().taken()).split()))
+    return enabled.queries

@@ -12,6 +12,7 @@ from pruning.scan.key_filter import KeyFilter
 from pruning.scan.scan_plan import RowFilter, ScanPlan
 from pruning.scan.statistics import Containers
 
+NOTHING_TO_PRUNE = "nothing to prune: no join, and no limit over an order"
 # More are left out of the line.
 _NAMED = 3
 # A smaller share of rows to skip is no reason to write a table anew.

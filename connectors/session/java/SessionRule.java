@@ -47,19 +47,24 @@ public class SessionRule extends Rule {
     private final SparkSession own;
     private final java.util.List settledIndexes;
     private final java.util.List commandIndexes;
+    private final java.util.List logIndexes;
     private final java.util.List counters;
+    private final PlainQueries plain;
     private volatile boolean isOn = true;
 
     /**
-     * The names of file indexes and of expressions have spaces between them.
+     * The names of file indexes and of expressions have spaces between them; of queries that have nothing to prune this
+     * number is kept.
      */
     public SessionRule(SparkSession own, java.util.function.Function planner, String settledIndexes,
-        String commandIndexes, String counters) {
+        String commandIndexes, String logIndexes, String counters, Number most) {
         this.own = own;
         this.planner = planner;
         this.settledIndexes = java.util.Arrays.asList(settledIndexes.split(" "));
         this.commandIndexes = java.util.Arrays.asList(commandIndexes.split(" "));
+        this.logIndexes = java.util.Arrays.asList(logIndexes.split(" "));
         this.counters = java.util.Arrays.asList(counters.split(" "));
+        this.plain = new PlainQueries(most.intValue());
     }
 
     /**
@@ -67,6 +72,10 @@ public class SessionRule extends Rule {
      */
     public void switchOff() {
         isOn = false;
+    }
+
+    public PlainQueries plain() {
+        return plain;
     }
 
     boolean isOn() {
@@ -109,8 +118,11 @@ public class SessionRule extends Rule {
         }
         SparkSession session = (SparkSession) SparkSession.active();
         SparkContext context = session.sparkContext();
-        if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session)
-            || !new Precheck(plan, Long.valueOf(0L), true, "").isCandidate() || reads(plan, settledIndexes)) {
+        if (context.getLocalProperty(INSIDE) != null || !isSwitchedOn(session) || reads(plan, settledIndexes)) {
+            return plan;
+        }
+        if (!new Precheck(plan, Long.valueOf(0L), true, "").isCandidate()) {
+            note(plan, context);
             return plan;
         }
         if (plan.isStreaming()) {
@@ -128,14 +140,26 @@ public class SessionRule extends Rule {
     }
 
     /**
-     * True for a plan that reads files by an index of one of these kinds: the settled ones are those of what prune() or
-     * pruned_read() returned.
+     * Remembers a query that has nothing to prune, if it will run and reads files other than those of a log.
+     */
+    private void note(LogicalPlan plan, SparkContext context) {
+        if (!plan.isStreaming() && reads(plan, null) && !reads(plan, logIndexes)) {
+            long execution = execution(context);
+            if (execution >= 0 || execution == NONE && willRun()) {
+                plain.add(execution);
+            }
+        }
+    }
+
+    /**
+     * True for a plan that reads files by an index of one of these kinds, null for any: the settled ones are those of
+     * what prune() or pruned_read() returned.
      */
     private static boolean reads(LogicalPlan plan, java.util.List indexes) {
         scala.collection.Iterator leaves = plan.collectLeaves().iterator();
         while (leaves.hasNext()) {
             HadoopFsRelation files = FileScan.files((LogicalPlan) leaves.next());
-            if (files != null && names(indexes, files.location())) {
+            if (files != null && (indexes == null || names(indexes, files.location()))) {
                 return true;
             }
         }

@@ -1,0 +1,74 @@
+"""`SessionHistory`: what became of the latest queries that a session planned."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from connectors.pipeline.pruned_command import WholeCommand
+from connectors.pipeline.pruned_query import PrunedQuery
+from pruning.results.prune_report import PruneReport
+from pruning.results.verdict import NOTHING_TO_PRUNE
+
+QueryRecord = PrunedQuery | WholeCommand
+# Of a query that was planned before its execution began.
+NO_EXECUTION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A query by its execution; `record` is None where it had nothing to prune."""
+
+    execution: int
+    record: QueryRecord | None
+
+    def report(self) -> PruneReport:
+        """The report of the query."""
+        return PruneReport((), NOTHING_TO_PRUNE) if self.record is None else self.record.report()
+
+
+@dataclass(slots=True)
+class SessionHistory:
+    """The latest queries of a session, newest first and no more than `most`; thread-safe."""
+
+    most: int
+    _entries: deque[Entry] = field(default_factory=deque)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, execution: int, record: QueryRecord) -> None:
+        """Adds a query that has just been planned."""
+        with self._lock:
+            self._entries.appendleft(Entry(execution, record))
+            self._trim()
+
+    def add_plain(self, executions: Iterable[int]) -> None:
+        """Adds queries that had nothing to prune, each before the queries that began after it."""
+        with self._lock:
+            for execution in executions:
+                known = (
+                    (at, each.execution) for at, each in enumerate(self._entries) if each.execution != NO_EXECUTION
+                )
+                earlier = (at for at, other in known if other < execution)
+                at = 0 if execution == NO_EXECUTION else next(earlier, len(self._entries))
+                self._entries.insert(at, Entry(execution, None))
+            self._trim()
+
+    def latest(self) -> list[Entry]:
+        """The queries, newest first."""
+        with self._lock:
+            return [*self._entries]
+
+    def records(self) -> list[QueryRecord]:
+        """The records of those that were handed over."""
+        return [each.record for each in self.latest() if each.record is not None]
+
+    def resized(self, most: int) -> SessionHistory:
+        """A history that begins with these queries."""
+        return SessionHistory(most, deque(islice(self.latest(), most)))
+
+    def _trim(self) -> None:
+        while len(self._entries) > self.most:
+            self._entries.pop()

@@ -1,0 +1,85 @@
+"""`history()`: queries with and without anything to prune, in the order in which the session planned them."""
+
+from __future__ import annotations
+
+import pytest
+
+from connectors.pipeline.pruned_query import PrunedQuery
+from connectors.session.session_history import NO_EXECUTION, SessionHistory
+from pruning import PruningOptions, disable, history
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.verdict import NOTHING_TO_PRUNE
+from tests.queries.star import FILES, OPTIONS
+
+RECORD = PrunedQuery.untouched(Reason(ReasonCode.COMPUTED, "k"), PruningOptions())
+
+
+def executions(found: SessionHistory) -> list[tuple[int, bool]]:
+    return [(each.execution, each.record is not None) for each in found.latest()]
+
+
+def test_queries_without_a_record_stand_where_they_began():
+    found = SessionHistory(10)
+    for execution in (1, 4, NO_EXECUTION, 6):
+        found.add(execution, RECORD)
+    found.add_plain([0, 2, 5, 7, NO_EXECUTION])
+    assert [-1, 7, 6, -1, 5, 4, 2, 1, 0] == [execution for execution, _ in executions(found)]
+    assert 4 == len(found.records())
+
+
+def test_the_oldest_are_forgotten():
+    found = SessionHistory(3)
+    found.add_plain(range(5))
+    assert [4, 3, 2] == [execution for execution, _ in executions(found)]
+    found.add(9, RECORD)
+    assert [(9, True), (4, False), (3, False)] == executions(found)
+    assert [(9, True)] == executions(found.resized(1))
+
+
+@pytest.fixture
+def verdicts(spark):
+    """The verdicts of the queries since the test began, newest first."""
+    before = len(history(spark))
+
+    def since() -> list[str]:
+        found = history(spark)
+        return [each.verdict.split(":")[0] for each in found[: len(found) - before]]
+
+    return since
+
+
+@pytest.mark.spark
+def test_plain_queries_are_told_of(spark, star, query, enabled, verdicts):
+    enabled()
+    text = f"SELECT sum(amount) FROM {star}sales WHERE day > 30"
+    spark.sql(text).collect()
+    spark.sql(query).collect()
+    spark.sql(text).explain()
+    spark.sql(text).inputFiles()
+    spark.sql("SELECT 1").collect()
+    spark.sql("SHOW TABLES").collect()
+    spark.range(10).collect()
+    spark.sql(text).collect()
+    nothing = NOTHING_TO_PRUNE.split(":", maxsplit=1)[0]
+    assert [nothing, f"read 2 of {FILES} files", nothing] == [each.split(" (")[0] for each in verdicts()]
+    spark.conf.set("spark.pruning.auto", "false")
+    try:
+        spark.sql(text).collect()
+    finally:
+        spark.conf.unset("spark.pruning.auto")
+    assert 3 == len(verdicts())
+    spark.sql(text).collect()
+    disable(spark)
+    assert 4 == len(verdicts())
+    spark.sql(text).collect()
+    assert 4 == len(verdicts())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_the_log_of_a_table_is_not_told_of(spark, star, enabled, verdicts, tmp_path):
+    enabled(OPTIONS)
+    spark.table(f"{star}sales").where("day < 5").write.format("delta").save(str(tmp_path / "copy"))
+    assert 1 == len(verdicts())
+    spark.sql(f"SELECT count(*) FROM delta.`{tmp_path / 'copy'}` WHERE amount > 3").collect()
+    assert 2 == len(verdicts())
