@@ -9,6 +9,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -20,6 +21,7 @@ from sample_data import confs
 from sample_data.plain_duckdb import plain_duckdb
 from sample_data.rows import Rows, difference
 from tests import tiers
+from tests.queries.star import star_tables
 from tests.three_ways import ThreeWays, three_ways
 
 if TYPE_CHECKING:
@@ -140,11 +142,25 @@ def bridge_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callab
     return calls
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ways(spark: SparkSession) -> Iterator[ThreeWays]:
-    """Tables registered by name, and queries over them answered in three ways."""
+    """Tables registered by name, which all tests share, and queries over them answered in three ways."""
     with three_ways(spark) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def stars(ways: ThreeWays, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """A function that gives the prefix of the views of the star schema in a format; no test changes its tables."""
+
+    @cache
+    def stored(format_: str) -> str:
+        folder = tmp_path_factory.mktemp(f"star_{format_}")
+        for name, df in star_tables(ways.spark).items():
+            ways.stored(f"{format_}_{name}", df, str(folder / name), format_)
+        return f"{format_}_"
+
+    return stored
 
 
 @pytest.fixture

@@ -49,8 +49,8 @@ def tables(spark, ways, request, tmp_path_factory) -> str:
         ).coalesce(1),
     }
     for name, df in frames.items():
-        ways.stored(f"{format_}_{name}", df, str(folder / name), format_)
-    return f"{format_}_"
+        ways.stored(f"ranges_{format_}_{name}", df, str(folder / name), format_)
+    return f"ranges_{format_}_"
 
 
 @pytest.fixture

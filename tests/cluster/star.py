@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import duckdb
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from sample_data.layout import row_groups_of
 from sample_data.plain_duckdb import load
-from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, ROWS_PER_DAY
+from tests.queries.star import DAYS_PER_FILE, DAYS_PER_MONTH, FILES, ROWS_PER_DAY, star_tables
 
 TABLES = ("sales", "days", "items")
-DAYS_PER_GROUP, DAYS_PER_MONTH = 4, 30
+DAYS_PER_GROUP = 4
 # Months 2 and 4 are days 60 to 89 and 120 to 149; 11 of 50 items match the name, and each day has half of the items.
 JOIN = """
     SELECT s.*, month, name FROM sales s JOIN days d ON s.day = d.day JOIN items i ON s.item = i.item
@@ -30,26 +30,12 @@ def write(spark: SparkSession, bucket: str) -> str:
     """Writes the Delta tables; returns the URI of their folder."""
     place = f"s3a://{bucket}/{_FOLDER}"
     with row_groups_of(spark, DAYS_PER_GROUP * ROWS_PER_DAY):
-        for name, df in frames(spark).items():
+        for name, df in star_tables(spark).items():
             df.write.format("delta").save(f"{place}/{name}")
     return place
 
 
-def frames(spark: SparkSession) -> dict[str, DataFrame]:
-    """A new DataFrame for each table; each partition has the rows of one file."""
-    days = FILES * DAYS_PER_FILE
-    return {
-        "sales": spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr(
-            f"cast(id div {ROWS_PER_DAY} AS int) AS day", f"cast(id % {ITEMS} AS int) AS item", "id AS amount"
-        ),
-        "days": spark.range(0, days, 1, 1).selectExpr(
-            "cast(id AS int) AS day", f"cast(id div {DAYS_PER_MONTH} AS int) AS month"
-        ),
-        "items": spark.range(0, ITEMS, 1, 1).selectExpr("cast(id AS int) AS item", "concat('n', id) AS name"),
-    }
-
-
 def fill(duck: duckdb.DuckDBPyConnection, spark: SparkSession) -> None:
     """Copies the rows of all tables into DuckDB."""
-    for name, df in frames(spark).items():
+    for name, df in star_tables(spark).items():
         load(duck, name, df.toArrow())

@@ -44,9 +44,9 @@ def facts(spark, ways, request, tmp_path_factory) -> str:
     folder, format_ = tmp_path_factory.mktemp(request.param), request.param
     stored = spark.range(0, FILES * ROWS_PER_FILE, 1, FILES).selectExpr(*COLUMNS)
     items = spark.range(0, 50, 1, 1).selectExpr("cast(id AS int) AS item", "cast(id % 7 AS int) AS kind")
-    ways.stored(f"{format_}_facts", stored, str(folder / "facts"), format_)
-    ways.stored(f"{format_}_items", items, str(folder / "items"), format_)
-    return f"{format_}_"
+    ways.stored(f"top_{format_}_facts", stored, str(folder / "facts"), format_)
+    ways.stored(f"top_{format_}_items", items, str(folder / "items"), format_)
+    return f"top_{format_}_"
 
 
 @pytest.fixture
