@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import driver_chart, model_chart, phases_chart, queries_table
+from benchmarks import driver_chart, merge_table, model_chart, phases_chart, queries_table
 from benchmarks.contest import page, targets
 from benchmarks.contest.ratios import geometric_mean, saved
 
@@ -130,8 +130,10 @@ def readme(text: str) -> str:
 
 
 def benchmarks_readme(text: str) -> str:
-    """The text of benchmarks/README.md with the recorded joins and contests."""
-    return replaced(replaced(text, table(recorded())), page.overview(page.recorded()))
+    """The text of benchmarks/README.md with the recorded joins, contests and MERGE statements."""
+    for made in (table(recorded()), page.overview(page.recorded()), merge_table.table(merge_table.recorded())):
+        text = replaced(text, made)
+    return text
 
 
 def main() -> None:

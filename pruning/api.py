@@ -156,7 +156,7 @@ def disable(spark: SparkSession) -> None:
 def history(spark: SparkSession) -> list[PruneReport]:
     """The reports of the last 100 queries that a session planned while it was enabled, newest first.
 
-    Queries without a join, or a limit over an order, over files are not among them. Raises as `enable()` does for
+    Queries over files that had nothing to prune are among them, each with the reason. Raises as `enable()` does for
     anything but a classic session.
     """
     reports: list[PruneReport] = _session_pruning(spark, "tell the history of a session").history(spark)

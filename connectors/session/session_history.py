@@ -44,6 +44,14 @@ class SessionHistory:
             self._entries.appendleft(Entry(execution, record))
             self._trim()
 
+    def replace(self, execution: int, record: QueryRecord) -> None:
+        """Puts another record in the place of the latest one of an execution."""
+        with self._lock:
+            for at, each in enumerate(self._entries):
+                if each.execution == execution:
+                    self._entries[at] = Entry(execution, record)
+                    return
+
     def add_plain(self, executions: Iterable[int]) -> None:
         """Adds queries that had nothing to prune, each before the queries that began after it."""
         with self._lock:

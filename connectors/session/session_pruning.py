@@ -7,6 +7,7 @@ thread that plans the query, and takes the pruned plan back. The plan is pruned 
 from __future__ import annotations
 
 import _thread
+import logging
 import threading
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
@@ -40,7 +41,12 @@ from pruning.keys.cache import PruningCache
 from pruning.limits import LIMITS, Limits
 from pruning.options import CONF_PREFIX, PruningOptions
 from pruning.results.prune_report import PruneReport
+from pruning.results.verdict import NOTHING_TO_PRUNE
 
+logger = logging.getLogger("scanprune")
+
+# The beginning of the text by which Java tells that it did not take a pruned plan.
+_REJECTED = "rejected "
 _RULE = JavaFile(
     "connectors.session",
     "SessionRule",
@@ -54,6 +60,10 @@ _RULE = JavaFile(
         "connectors.spark.IndexCalls",
     ),
 )
+
+
+class PrunedPlanError(Exception):
+    """A pruned plan that does not give the columns of its query."""
 
 
 @dataclass(slots=True)
@@ -70,7 +80,10 @@ class SessionPruning:
     _streams: StreamRefusals = field(default_factory=StreamRefusals)
 
     def apply(self, query: Any) -> Any:
-        """The pruned plan of a `PlannedQuery`; None where it stays as it is."""
+        """The pruned plan of a `PlannedQuery`, None where it stays as it is, and for what Java only tells by a text."""
+        if isinstance(query, str):
+            self._told(query)
+            return None
         options, is_stream, execution = PruningOptions(), False, NO_EXECUTION
         record: QueryRecord
         try:
@@ -103,6 +116,14 @@ class SessionPruning:
         with suppress(Exception):
             log_verdict(record)
         return plan
+
+    def _told(self, text: str) -> None:
+        if text.startswith(_REJECTED):
+            error = PrunedPlanError("the pruned plan has other columns, or reads other batches of a stream")
+            execution = int(text.removeprefix(_REJECTED))
+            self.queries.replace(execution, PrunedQuery.failed(error, self.options or PruningOptions()))
+        else:
+            logger.info("%s", NOTHING_TO_PRUNE)
 
     def _pruned(self, spark: SparkSession, plan: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
         """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
@@ -162,6 +183,8 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     start_callbacks(spark)
     names = (" ".join(each) for each in astuple(plan_names(spark)))
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
+    if logger.isEnabledFor(logging.INFO):
+        pruning.rule.tellAll()
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled.pruning, enabled.queries = pruning, pruning.queries
 
@@ -177,14 +200,19 @@ def enable_new_sessions(spark: SparkSession) -> None:
 
 
 def disable(spark: SparkSession) -> None:
-    """Plans the next query of the session, and of sessions cloned from it, without pruning."""
+    """Plans the next query of the session, and of sessions cloned from it, without pruning.
+
+    A session that was cloned from an enabled one is left alone by itself.
+    """
     enabled = state_of(spark).slot(_Enabled)
-    if enabled.pruning is None:
-        return
-    rule, enabled.pruning = enabled.pruning.rule, None
-    rule.switchOff()
-    enabled.queries.add_plain(map(int, str(rule.plain().taken()).split()))
-    set_optimizer_rules(spark, [each for each in optimizer_rules(spark) if not each.equals(rule)])
+    if enabled.pruning is not None:
+        rule, enabled.pruning = enabled.pruning.rule, None
+        rule.switchOff()
+        enabled.queries.add_plain(map(int, str(rule.plain().taken()).split()))
+    rules = optimizer_rules(spark)
+    others = [each for each in rules if str(each.getClass().getSimpleName()) != _RULE.name]
+    if len(others) < len(rules):
+        set_optimizer_rules(spark, others)
 
 
 def history(spark: SparkSession) -> list[PruneReport]:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from connectors.session import session_pruning
-from connectors.spark.jvm import optimizer_rules
+from connectors.spark.jvm import jvm_session, optimizer_rules, session_over
 from pruning import disable, enable, explain, history, prune, report
 from pruning.errors import InvalidOptionError, UnsupportedSessionError
 from sample_data.rows import Rows
@@ -227,6 +227,43 @@ def test_another_session_is_left_alone(spark, query, enabled, planned, star):
         assert before == planned()
         assert [] == history(other)
     finally:
+        for name in ("sales", "days"):
+            spark.catalog.dropGlobalTempView(f"{star}{name}")
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_a_cloned_session_may_have_options_of_its_own(spark, query, enabled, planned):
+    enabled()
+    clone = session_over(spark, jvm_session(spark).cloneSession())
+    assert ROWS == clone.sql(query).count()
+    assert (1, 1, 0) == (planned(), len(history(spark)[:1]), len(history(clone)))
+    enable(clone, options=OPTIONS.with_limits(max_ranges=1))
+    assert ROWS == clone.sql(query).count()
+    assert (2, 1) == (planned(), len(history(clone)))
+    disable(clone)
+    assert ROWS == clone.sql(query).count()
+    assert (2, 1) == (planned(), len(history(clone)))
+    assert ROWS == spark.sql(query).count()
+    assert 3 == planned()
+
+
+def test_two_sessions_have_options_of_their_own(spark, query, star, planned):
+    other = spark.newSession()
+    for name in ("sales", "days"):
+        spark.table(f"{star}{name}").createOrReplaceGlobalTempView(f"{star}{name}")
+    before = len(history(spark))
+    enable(spark, options=OPTIONS)
+    enable(other, options=OPTIONS.with_limits(max_build_keys=1, max_ranges=1))
+    try:
+        for session in (spark, other):
+            assert ROWS == session.sql(query.replace(star, f"global_temp.{star}")).count()
+        assert 2 == planned()
+        first, second = history(spark)[: len(history(spark)) - before], history(other)
+        assert (1, 1) == (len(first), len(second))
+        assert first[0].verdict != second[0].verdict or str(first[0]) != str(second[0])
+    finally:
+        disable(spark)
+        disable(other)
         for name in ("sales", "days"):
             spark.catalog.dropGlobalTempView(f"{star}{name}")
 

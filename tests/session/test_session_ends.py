@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -29,12 +30,17 @@ def building() -> list[str]:
 
 @ONE_FORMAT
 @pytest.mark.parametrize("returned", ["other columns", "no plan"])
-def test_what_is_no_plan_of_the_query_is_not_taken(spark, query, enabled, monkeypatch, returned):
+def test_what_is_no_plan_of_the_query_is_not_taken(spark, query, enabled, monkeypatch, caplog, returned):
     inner = session_pruning.prune_plan
     other = optimized_plan(spark.range(3)) if returned == "other columns" else "a text"
     monkeypatch.setattr(session_pruning, "prune_plan", lambda *given: (other, inner(*given)[1]))
     enabled()
-    assert ROWS == len(spark.sql(query).collect())
+    with caplog.at_level(logging.WARNING, logger="scanprune"):
+        assert ROWS == len(spark.sql(query).collect())
+    if returned == "other columns":
+        assert 1 == len(caplog.records)
+        assert () == history(spark)[0].tables
+        assert "PrunedPlanError" in history(spark)[0].verdict
 
 
 @ONE_FORMAT

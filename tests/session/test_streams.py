@@ -287,6 +287,25 @@ def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, arrived, st
     assert KEPT[:1] == streams.kept()
 
 
+@ONE_FORMAT
+def test_plans_that_are_only_shown_inside_of_a_batch_start_nothing(spark, star, arrived, streams, planned):
+    found: list[int] = []
+
+    def batch(df: DataFrame, _: int) -> None:
+        joined = df.join(df.sparkSession.table(f"{star}sales"), "day")
+        before = planned()
+        joined.explain()
+        joined.inputFiles()
+        found.extend([planned() - before, df.join(df.sparkSession.table(f"{star}sales"), "day").count()])
+        found.append(planned() - before)
+
+    streams.enabled()
+    writer = stream(spark, arrived["delta"]).writeStream.foreachBatch(batch)
+    writer = writer.option("checkpointLocation", str(streams.folder / "checkpoint")).trigger(availableNow=True)
+    writer.start().awaitTermination()
+    assert [0, 2 * ROWS_PER_DAY, 1] * 2 == found
+
+
 @pytest.mark.full
 @ONE_FORMAT
 def test_a_stream_goes_on_from_its_checkpoint(spark, star, streams):

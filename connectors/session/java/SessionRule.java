@@ -19,6 +19,8 @@ import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.WriteFiles;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
+import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
+import org.slf4j.LoggerFactory;
 
 /**
  * The last rule of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
@@ -39,6 +41,9 @@ public class SessionRule extends Rule {
     private static final String SWITCH = "spark.pruning.auto";
     private static final String BATCH = "streaming.sql.batchId";
     private static final String CANCELLED = "[SPARK_JOB_CANCELLED]";
+    // What Python is told besides queries.
+    private static final String PLAIN = "plain";
+    private static final String REJECTED = "rejected ";
     // No execution has begun, and one that only shows the plan has.
     private static final long NONE = -1L;
     private static final long EXPLAINED = -2L;
@@ -51,6 +56,8 @@ public class SessionRule extends Rule {
     private final java.util.List counters;
     private final PlainQueries plain;
     private volatile boolean isOn = true;
+    private volatile boolean tellsAll = false;
+    private volatile boolean hasWarned = false;
 
     /**
      * The names of file indexes and of expressions have spaces between them; of queries that have nothing to prune this
@@ -72,6 +79,13 @@ public class SessionRule extends Rule {
      */
     public void switchOff() {
         isOn = false;
+    }
+
+    /**
+     * Tells Python of each query that has nothing to prune, for a log.
+     */
+    public void tellAll() {
+        tellsAll = true;
     }
 
     public PlainQueries plain() {
@@ -102,6 +116,10 @@ public class SessionRule extends Rule {
             }
             if (wasInterrupted || failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();
+            } else if (!hasWarned) {
+                hasWarned = true;
+                LoggerFactory.getLogger("scanprune").warn("Queries run without pruning, since Python does not answer; "
+                    + "try: enable(spark) again", failed);
             }
             return plan;
         }
@@ -147,6 +165,9 @@ public class SessionRule extends Rule {
             long execution = execution(context);
             if (execution >= 0 || execution == NONE && willRun()) {
                 plain.add(execution);
+                if (tellsAll) {
+                    planner.apply(PLAIN);
+                }
             }
         }
     }
@@ -228,6 +249,10 @@ public class SessionRule extends Rule {
             return NONE;
         }
         QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(id));
+        if (query instanceof IncrementalExecution) {
+            // The query of a stream, inside of which foreachBatch plans another one.
+            return NONE;
+        }
         return query != null && query.logical() instanceof ExplainCommand ? EXPLAINED : Long.parseLong(id);
     }
 
@@ -264,6 +289,9 @@ public class SessionRule extends Rule {
         }
         if (found == null || !columns(found).equals(columns(plan))
             || !new StreamPlan(found).leaves().equals(new StreamPlan(plan).leaves())) {
+            if (found != null) {
+                planner.apply(REJECTED + query.execution());
+            }
             return plan;
         }
         found.setTagValue(DONE, Boolean.TRUE);
