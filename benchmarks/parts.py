@@ -118,6 +118,12 @@ def _memory(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return bench_memory.run(bench_memory.QUICK if quick else bench_memory.FULL)
 
 
+def _session(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_session  # noqa: PLC0415
+
+    return bench_session.run(bench_session.QUICK if quick else bench_session.FULL)
+
+
 def _tuples(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import bench_tuples  # noqa: PLC0415
 
@@ -333,6 +339,13 @@ PARTS = (
                 0.95,
             ),
         ),
+    ),
+    Part(
+        "session",
+        "Planning in an enabled session of queries with nothing to prune",
+        _session,
+        ("query", "stock_ms", "first_ms", "enabled_ms", "added_first_ms", "added_ms", "pruned"),
+        (Target("median of the 99, milliseconds added", {"query": "median of 99"}, "added_ms", "<=", 5.0),),
     ),
     Part(
         "memory",

@@ -14,7 +14,7 @@ from pruning.results.prune_report import PruneReport
 from pruning.results.verdict import NOTHING_TO_PRUNE
 
 QueryRecord = PrunedQuery | WholeCommand
-# Of a query that was planned before its execution began.
+# The execution of a query that was planned before its execution began.
 NO_EXECUTION = -1
 
 

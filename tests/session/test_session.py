@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from connectors.session import session_pruning
-from connectors.spark.jvm import jvm_session, optimizer_rules, session_over
+from connectors.spark.jvm import jvm_session, optimizer_rules, session_over, set_optimizer_rules
 from pruning import disable, enable, explain, history, prune, report
 from pruning.errors import InvalidOptionError, UnsupportedSessionError
 from sample_data.rows import Rows
@@ -42,11 +42,17 @@ def test_every_action_of_the_session_is_pruned(spark, query, enabled):
 
 
 def test_schema_and_plan_above_the_scans_are_those_of_the_query(spark, query, enabled):
-    stock = spark.sql(query).schema
+    named = f"SELECT q.day AS `a day`, amount + 1 AS more, sum(amount) OVER () AS total FROM ({query}) q"
+
+    def schemas() -> list[str]:
+        df = spark.sql(named)
+        arrow, java = df.toArrow().schema, df._jdf.queryExecution()
+        return [str(arrow), java.optimizedPlan().schema().json(), java.executedPlan().schema().json()]
+
+    stock = schemas()
     enabled()
-    df = spark.sql(query)
-    assert df.collect()
-    assert stock == df.schema
+    assert stock == schemas()
+    assert {"sales": PRUNED} == read(spark)
 
 
 def test_the_filters_are_those_of_prune(spark, query, enabled):
@@ -97,13 +103,44 @@ def test_each_query_is_one_line_of_the_log_when_asked(spark, query, enabled, cap
 
 
 def test_rules_of_others_stay(spark, enabled):
-    before = optimizer_rules(spark)
+    def rules() -> list[str]:
+        return [each.getClass().getSimpleName() for each in optimizer_rules(spark)]
+
+    foreign = getattr(getattr(spark._jvm.org.apache.spark.sql.catalyst.optimizer, "CollapseProject$"), "MODULE$")
+    set_optimizer_rules(spark, [foreign])
+    try:
+        for _ in range(2):
+            enabled()
+            assert ["CollapseProject$", "SessionRule"] == rules()
+        disable(spark)
+        assert ["CollapseProject$"] == rules()
+    finally:
+        set_optimizer_rules(spark, [])
+
+
+WAYS_TO_RUN = {
+    "saveAsTable": lambda df, name: df.write.saveAsTable(name),
+    "writeTo": lambda df, name: df.writeTo(name).using("delta").create(),
+    "replace": lambda df, name: df.writeTo(name).using("delta").createOrReplace(),
+    "rdd": lambda df, _: df.rdd.count(),
+    "checkpoint": lambda df, _: df.localCheckpoint(),
+    "iterator": lambda df, _: [*df.toLocalIterator()],
+}
+
+
+@pytest.mark.quick(len(WAYS_TO_RUN))
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+@pytest.mark.parametrize("run", WAYS_TO_RUN.values(), ids=WAYS_TO_RUN)
+def test_every_way_to_run_a_query_is_pruned(spark, query, enabled, planned, run):
     enabled()
-    assert len(before) + 1 == len(optimizer_rules(spark))
-    enabled()
-    assert len(before) + 1 == len(optimizer_rules(spark))
-    disable(spark)
-    assert len(before) == len(optimizer_rules(spark))
+    try:
+        run(spark.sql(query), "made_by_a_session")
+        if spark.catalog.tableExists("made_by_a_session"):
+            assert ROWS == spark.table("made_by_a_session").count()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS made_by_a_session")
+    assert 1 == planned()
+    assert PRUNED[1] == next(each.planned.files_kept for told in history(spark) for each in told.tables)
 
 
 def test_a_conf_switches_it_off_and_on(spark, query, enabled, planned):
