@@ -36,3 +36,14 @@ def kept(told: PruneReport) -> list[tuple[str, int | None]]:
     Files of a Delta table that the conditions of the query leave out count among all files only for `prune()`.
     """
     return sorted((each.planned.table, each.planned.files_kept) for each in told.tables)
+
+
+def decided(told: PruneReport) -> tuple[list[object], list[object], list[object]]:
+    """The files that each pruned scan was planned to read, the filters that did it, and the builds."""
+    filters = [
+        (each.planned.table, one.columns, one.source, one.kind, one.keys, dict(one.ranges), one.row_test)
+        for each in told.tables
+        for one in each.planned.filters
+    ]
+    builds = [(each.keys, each.level, each.reads) for each in told.builds]
+    return list(kept(told)), sorted(filters, key=str), sorted(builds, key=str)

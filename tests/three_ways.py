@@ -12,7 +12,7 @@ import duckdb
 from pruning import PruningOptions, prune, report
 from sample_data.plain_duckdb import load, plain_duckdb
 from sample_data.rows import Rows
-from tests.in_session import in_session, kept
+from tests.in_session import decided, in_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ class ThreeWays:
         assert rows == Rows(result.collect())
         again, told = in_session(self.spark, options, lambda: Rows(self.spark.sql(query).collect()))
         assert rows == again
-        assert kept(report(result)) == kept(told)
+        assert decided(report(result)) == decided(told)
         if by_duck:
             assert rows == Rows(self.duck.execute(duck or query.replace("`", '"')).fetchall())
         return df, result

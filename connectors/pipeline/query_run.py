@@ -66,7 +66,7 @@ class QueryRun:
         """
         graph = JoinGraph.of(plan.root) if probed is None else JoinGraph.of(plan.root).towards(probed)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
-        facts = query_facts(metadata)
+        facts = replace(query_facts(metadata), tests_rows=not is_command)
         options = options.with_limits(
             costs=rates_of(plan.spark, options, remote_stores(metadata.facts().stores.values()))
         )

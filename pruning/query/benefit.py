@@ -108,6 +108,7 @@ class Benefits:
     sizes: Sizes
     limits: Limits
     runs_on_driver: bool = False
+    tests_rows: bool = True
     cardinalities: Cardinalities = field(init=False)
     cost: PlanCost = field(init=False)
     _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
@@ -121,7 +122,9 @@ class Benefits:
     @staticmethod
     def of(sizes: Sizes, limits: Limits, facts: QueryFacts | None = None) -> Benefits:
         """The model for the sizes of one moment."""
-        return Benefits(sizes, limits, facts is not None and facts.runs_on_driver)
+        if facts is None:
+            return Benefits(sizes, limits)
+        return Benefits(sizes, limits, facts.runs_on_driver, facts.tests_rows)
 
     @property
     def rates(self) -> CostRates:
@@ -301,7 +304,7 @@ class Benefits:
         rows = self.cardinalities.rows(relation)
         reading = before.rows * _ratio(after.bytes, before.bytes)
         by_skipping = rows * (before.rows - reading) * way
-        by_test = rows * ((before.rows - after.rows) * way - reading * test)
+        by_test = rows * ((before.rows - after.rows) * way - reading * test) if self.tests_rows else 0.0
         return self.cost.seconds(read * self.cost.per_byte(relation), relation) + self.cost.seconds(
             max(by_skipping, by_test)
         )

@@ -189,6 +189,7 @@ class QueryFacts:
     - `remote`: scans of an object store; `cores`: tasks that the engine runs at a time
     - `streams`: scans of the rows of a micro-batch, which are not filtered
     - `runs_on_driver`: the engine answers builds over one small scan without a job
+    - `tests_rows`: filtered scans may test each row; those of a command, which counts the rows that it sees, may not
     """
 
     sizes: Mapping[int, int]
@@ -202,3 +203,4 @@ class QueryFacts:
     cores: int = 2
     runs_on_driver: bool = False
     streams: frozenset[int] = frozenset()
+    tests_rows: bool = True

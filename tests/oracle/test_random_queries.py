@@ -24,7 +24,7 @@ from pruning.results.table_explanation import TableExplanation
 from sample_data.confs import conf
 from sample_data.plain_duckdb import load
 from sample_data.rows import Rows, by_value
-from tests.in_session import in_session, kept
+from tests.in_session import decided, in_session
 from tests.oracle.answers import rows_of
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import check_filter, files_without_values, mentions
@@ -134,7 +134,7 @@ def check(both: Engines, query: Query) -> None:
     check_plan(both, result, query)
     again, told = in_session(both.spark, query.options, lambda: rows_of(both.spark.sql(query.sql), by_value))
     assert answer == again, f"a session lost {answer - again!r}, invented {again - answer!r}"
-    assert kept(report(result)) == kept(told), "a session has other filters"
+    assert decided(report(result)) == decided(told), "a session has other filters"
     plan = explain(result)
     for each in query.musts:
         keys = {key for (key,) in both.duck.execute(each.keys).fetchall()}

@@ -34,7 +34,7 @@ from sample_data.tpcds import TpcdsFiles, generate
 from sample_data.tpcds_answers import disagreement, disorder
 from sample_data.tpcds_queries import QUOTED, SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from tests.costs import ALWAYS
-from tests.in_session import in_session, kept
+from tests.in_session import decided, in_session
 from tests.kept import kept_folder
 from tests.session.server import Server, server
 
@@ -108,7 +108,7 @@ def test_pruned_rows_equal_spark_and_duckdb(spark, tpcds, number):
     again, told = in_session(spark, OPTIONS, lambda: by_spark(spark.sql(query.text)))
     assert "" == disagreement(query, tpcds.duck, stock, again)
     assert "" == disorder(query, df.columns, stock, again)
-    assert kept(report(result)) == kept(told)
+    assert decided(report(result)) == decided(told)
     if number in ALL_FILTERS:
         check_answer(tpcds, query, stock, df, prune(df, options=ALWAYS))
 

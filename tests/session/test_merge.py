@@ -192,6 +192,37 @@ def test_commands_of_delta_do_what_they_do_without_pruning(spark, arrived, both,
     assert ([] if kept is None else [kept]) == targets.kept()
 
 
+@pytest.mark.parametrize("command", [UPSERT, INSERT], ids=["upsert", "insert"])
+def test_a_target_with_deleted_rows_and_row_ids(spark, arrived, both, command, targets):
+    """Rows that a deletion vector deletes lie in the files that are searched and in those that are not."""
+    both.declared(
+        "day INT, item INT, amount LONG",
+        "TBLPROPERTIES (delta.enableDeletionVectors = true, delta.enableRowTracking = true)",
+    )
+    made = both.made
+
+    def thinned(target: str) -> None:
+        made(target)
+        spark.sql(f"DELETE FROM delta.`{target}` WHERE amount % 7 = 0")
+
+    both.made = thinned
+    stock, enabled = both.run(lambda target: spark.sql(command.format(target=target, source=arrived)))
+    assert stock == enabled
+    assert [2] == targets.kept()
+    before = "VERSION AS OF 2"
+    ids = [
+        Rows(
+            spark.sql(
+                f"""SELECT amount, _metadata.row_id FROM delta.`{target}`
+                WHERE amount IN (SELECT amount FROM delta.`{target}` {before})"""
+            ).collect()
+        )
+        for target in (both.folder / "stock" / "target", both.folder / "enabled" / "target")
+    ]
+    assert ids[0] == ids[1]
+    assert len(ids[0]) > ROWS_PER_DAY
+
+
 def test_history_has_both_phases_of_a_merge(spark, arrived, both, enabled, targets):
     target = both.copy("shown")
     enabled()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connectors.pipeline.pruned_query import PrunedQuery
+from connectors.session import session_pruning
 from connectors.session.session_history import NO_EXECUTION, SessionHistory
 from pruning import PruningOptions, disable, history
+from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.verdict import NOTHING_TO_PRUNE
 from tests.queries.star import FILES, OPTIONS
@@ -39,13 +41,8 @@ def test_the_oldest_are_forgotten():
 @pytest.fixture
 def verdicts(spark):
     """The verdicts of the queries since the test began, newest first."""
-    before = len(history(spark))
-
-    def since() -> list[str]:
-        found = history(spark)
-        return [each.verdict.split(":")[0] for each in found[: len(found) - before]]
-
-    return since
+    session_pruning.state_of(spark).slot(session_pruning._Enabled).queries = SessionHistory(LIMITS.history_queries)
+    return lambda: [each.verdict.split(":")[0] for each in history(spark)]
 
 
 @pytest.mark.spark

@@ -142,6 +142,18 @@ def test_dropped_rows_spare_their_way_to_the_join():
     assert 0.0 == saved(star, replace(JOINED, spark_compared=91.0)).expected
 
 
+def test_rows_of_a_command_are_not_dropped():
+    def found(whole: float) -> float:
+        star = Star.of(whole=whole)
+        benefits = star.benefits(JOINED)
+        benefits.tests_rows = False
+        return benefits.effect(star.build_side, star.probe).saved.expected
+
+    assert 0.0 == found(1.0)
+    # Keys in one place skip nine tenths of the rows, which do not come to the join.
+    assert pytest.approx(900 * 100 / SECOND) == found(0.0)
+
+
 def test_skipped_rows_are_not_tested():
     star = Star.of(whole=0.0)
     assert pytest.approx(900 * 100 / SECOND) == saved(star, replace(JOINED, spark_compared=1e6)).expected
