@@ -165,8 +165,9 @@ def _search_bytes(spark: SparkSession, after: int) -> int:
 
 
 def _files_searched(spark: SparkSession) -> int:
-    """The files of the target that the latest search kept; 0 if it kept them all."""
-    kept = [table.planned.files_kept for told in history(spark)[:2] for table in told.tables]
+    """The files of the target that the latest search kept; 0 if it left out none."""
+    searches = (told for told in history(spark)[:2] if not told.nothing)
+    kept = [table.planned.files_kept for told in searches for table in told.tables]
     return next((int(each) for each in kept if each is not None), 0)
 
 
