@@ -31,6 +31,8 @@ from pruning.reasons import Reason, ReasonCode
 logger = logging.getLogger("scanprune")
 
 T = TypeVar("T")
+# The property of a thread by which a session that prunes its queries leaves those of builds alone (SessionRule.java).
+_INSIDE = "scanprune.inside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class _Running(Generic[T]):
     def _work(self) -> None:
         try:
             _add_tag(self.spark, self.tag)
+            if has_jvm(self.spark):
+                self.spark.sparkContext.setLocalProperty(_INSIDE, "true")
             result = self.build.action()
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             # A failed action may have started several jobs.
@@ -127,6 +131,8 @@ class _Running(Generic[T]):
             # Without pinned threads the JVM reuses the thread, with its tags, for other calls.
             with suppress(Py4JError, PySparkException, OSError, AttributeError, KeyError):
                 _remove_tag(self.spark, self.tag)
+                if has_jvm(self.spark):
+                    self.spark.sparkContext.setLocalProperty(_INSIDE, None)  # type: ignore[arg-type]
 
     def end(self) -> None:
         """Cancels the build's jobs, and prevents that further ones start."""

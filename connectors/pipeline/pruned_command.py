@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+import threading
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,16 +31,20 @@ from pruning.results.prune_report import PruneReport
 
 _COMMAND = "a command"
 
+logger = logging.getLogger("scanprune")
+
 
 @dataclass(slots=True)
 class WholeCommand:
     """The record of a command that has to read every file that it chose; its report reads their metadata."""
 
     spark: SparkSession
-    scan: CommandScan
+    plan: Any
     reason: Reason
     options: PruningOptions
     execution: int | None = None
+    _scan: tuple[str, PrunedScan] | Reason | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def cancelled(self) -> None:
@@ -55,18 +61,30 @@ class WholeCommand:
     def report(self) -> PruneReport:
         """The files that the command chose beside what it read of them."""
         nothing = why_nothing((self.reason,))
-        read = SparkPlan.read(self.spark, None, self.scan.plan, keeps_ids=True)
+        try:
+            with self._lock:
+                self._scan = self._scan or self._read()
+            if isinstance(self._scan, Reason):
+                return PruneReport((), nothing)
+            name, scan = self._scan
+            tables = [replace(each, planned=replace(each.planned, table=name)) for each in scan.report().tables]
+        except Exception:
+            logger.debug("Reading the files of a command failed", exc_info=True)
+            tables = []
+        return PruneReport(tuple(tables), nothing)
+
+    def _read(self) -> tuple[str, PrunedScan] | Reason:
+        """The name and the scan of all files of the target; a `Reason` if they cannot be read."""
+        read, execution = SparkPlan.read(self.spark, None, self.plan, keeps_ids=True), self.execution
         (target,) = relations_of(read.root)
         found = PlanMetadata(read, self.options.limits).plan_table(target)
-        if isinstance(found, Reason) or self.execution is None:
-            return PruneReport((), nothing)
+        if isinstance(found, Reason) or execution is None:
+            return found if isinstance(found, Reason) else self.reason
         _, scan = pruned_scan(self.spark, found.table, [], Read(), self.options)
         scan.static = partial(StaticPruning.of, found.table, target, (), found.files_left(self.spark))
         if scan.identity is not None:
-            scan.identity = replace(scan.identity, after_execution=self.execution - 1, execution=self.execution)
-        name = PlanNames(read.root).scans[target.id]
-        tables = (replace(each, planned=replace(each.planned, table=name)) for each in scan.report().tables)
-        return PruneReport(tuple(tables), nothing)
+            scan.identity = replace(scan.identity, after_execution=execution - 1, execution=execution)
+        return PlanNames(read.root).scans[target.id], scan
 
 
 def prune_command(
@@ -82,7 +100,7 @@ def prune_command(
     if found is None or isinstance(found, Reason):
         return None, PrunedQuery.untouched(found or Reason(ReasonCode.COMMAND, _COMMAND), options)
     if found.refusal is not None:
-        return None, WholeCommand(spark, found, found.refusal, options)
+        return None, WholeCommand(spark, found.plan, found.refusal, options)
     least = least_bytes(spark, options)
     if found.nbytes < least:
         reason = Reason(ReasonCode.NOT_WORTH, _COMMAND, f"its target has less than {size(least)}")

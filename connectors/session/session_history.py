@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -52,16 +51,10 @@ class SessionHistory:
                     self._entries[at] = Entry(execution, record)
                     return
 
-    def add_plain(self, executions: Iterable[int]) -> None:
-        """Adds queries that had nothing to prune, each before the queries that began after it."""
+    def add_plain(self, count: int) -> None:
+        """Adds so many queries that had nothing to prune, and that came after all others."""
         with self._lock:
-            for execution in executions:
-                known = (
-                    (at, each.execution) for at, each in enumerate(self._entries) if each.execution != NO_EXECUTION
-                )
-                earlier = (at for at, other in known if other < execution)
-                at = 0 if execution == NO_EXECUTION else next(earlier, len(self._entries))
-                self._entries.insert(at, Entry(execution, None))
+            self._entries.extendleft([Entry(NO_EXECUTION, None)] * count)
             self._trim()
 
     def latest(self) -> list[Entry]:

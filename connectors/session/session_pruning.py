@@ -81,12 +81,12 @@ class SessionPruning:
 
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`, None where it stays as it is, and for what Java only tells by a text."""
-        if isinstance(query, str):
-            self._told(query)
-            return None
         options, is_stream, execution = PruningOptions(), False, NO_EXECUTION
         record: QueryRecord
         try:
+            if isinstance(query, str):
+                self._told(query)
+                return None
             spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
             is_stream, execution = bool(query.isStream()), int(query.execution())
@@ -112,10 +112,16 @@ class SessionPruning:
             session = str(query.session().sessionUUID())
             if not self._streams.is_new(session, record, self._limits):
                 return plan
+        self.add_plain()
         self.queries.add(execution, record)
         with suppress(Exception):
             log_verdict(record)
         return plan
+
+    def add_plain(self) -> None:
+        """Adds to the history the queries that Java has not handed over since the last call."""
+        if (rule := self.rule) is not None:
+            self.queries.add_plain(int(rule.plainQueries()))
 
     def _told(self, text: str) -> None:
         if text.startswith(_REJECTED):
@@ -206,9 +212,11 @@ def disable(spark: SparkSession) -> None:
     """
     enabled = state_of(spark).slot(_Enabled)
     if enabled.pruning is not None:
-        rule, enabled.pruning = enabled.pruning.rule, None
-        rule.switchOff()
-        enabled.queries.add_plain(map(int, str(rule.plain().taken()).split()))
+        pruning, enabled.pruning = enabled.pruning, None
+        pruning.rule.switchOff()
+        pruning.add_plain()
+        # Python and Java hold each other, which neither of them would notice.
+        pruning.rule = None
     rules = optimizer_rules(spark)
     others = [each for each in rules if str(each.getClass().getSimpleName()) != _RULE.name]
     if len(others) < len(rules):
@@ -228,5 +236,5 @@ def records(spark: SparkSession) -> list[QueryRecord]:
 def _queries(spark: SparkSession) -> SessionHistory:
     enabled = state_of(spark).slot(_Enabled)
     if enabled.pruning is not None:
-        enabled.queries.add_plain(map(int, str(enabled.pruning.rule.plain().taken()).split()))
+        enabled.pruning.add_plain()
     return enabled.queries

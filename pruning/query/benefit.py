@@ -235,7 +235,7 @@ class Benefits:
         near = self._saved(probe, before, keys.passing.expected, keys.near.expected, work)
         scattered = self._saved(probe, before, keys.passing.expected, keys.scattered.expected, work)
         kept = (keys.near.expected + keys.scattered.expected) / 2
-        left = before.under(probe.column, keys.passing.expected, kept)
+        left = before.under(probe.column, self._read(keys.passing.expected, kept), kept)
         return Effect(Estimate.around(max(0.0, least), max(0.0, (near + scattered) / 2), max(0.0, most)), left)
 
     def _at_present(self, relation: Relation) -> Remaining:
@@ -245,8 +245,13 @@ class Benefits:
             probe = ProbeColumn(relation, column)
             values = self.cardinalities.values(relation, column)
             share = min(1.0, keys / values) if values else 1.0
-            found[column] = share, min(1.0, share + self.sizes.statistics.unprunable_fraction(probe))
+            kept = min(1.0, share + self.sizes.statistics.unprunable_fraction(probe))
+            found[column] = self._read(share, kept), kept
         return Remaining(columns=found)
+
+    def _read(self, passing: float, kept: float) -> float:
+        """The share of rows that a filtered scan gives, of which a share is `passing`."""
+        return passing if self.tests_rows else kept
 
     def row_worth(self, build_side: BuildSide, probe: ProbeColumn) -> RowWorth:
         """The worth of testing the rows of a scan by the keys of a build side."""
@@ -299,7 +304,8 @@ class Benefits:
 
         `work` are the nanoseconds of a row up to its join, and those of its test.
         """
-        (way, test), relation, after = work, probe.relation, before.under(probe.column, passing, kept)
+        (way, test), relation = work, probe.relation
+        after = before.under(probe.column, self._read(passing, kept), kept)
         read = self.cost.needed_bytes(relation) * (before.bytes - after.bytes)
         rows = self.cardinalities.rows(relation)
         reading = before.rows * _ratio(after.bytes, before.bytes)

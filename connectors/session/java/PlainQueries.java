@@ -1,33 +1,40 @@
 /**
- * The executions of the latest queries that read files and have nothing to prune, which are not handed to Python.
+ * Counts the queries that read files and have nothing to prune, which are not handed to Python.
  */
 public class PlainQueries {
+    // Spark may plan a query more than once; so many executions are remembered.
     private final int most;
     private final java.util.ArrayDeque executions = new java.util.ArrayDeque();
+    private int count = 0;
 
     PlainQueries(int most) {
         this.most = most;
     }
 
-    synchronized void add(long execution) {
+    /**
+     * False for the query of an execution that is counted; -1 for a query without one.
+     */
+    synchronized boolean add(long execution) {
         Long added = Long.valueOf(execution);
         if (execution >= 0 && executions.contains(added)) {
-            return;
+            return false;
         }
-        executions.addLast(added);
-        if (executions.size() > most) {
-            executions.removeFirst();
+        if (execution >= 0) {
+            executions.addLast(added);
+            if (executions.size() > most) {
+                executions.removeFirst();
+            }
         }
+        count = Math.min(count + 1, most);
+        return true;
     }
 
     /**
-     * Their ids, oldest first, with spaces between them; -1 where there is none. The next call gives later ones only.
+     * The number of queries since the last call, at most those of a history.
      */
-    public synchronized String taken() {
-        StringBuilder text = new StringBuilder();
-        while (!executions.isEmpty()) {
-            text.append(executions.removeFirst()).append(' ');
-        }
-        return text.toString();
+    synchronized int taken() {
+        int found = count;
+        count = 0;
+        return found;
     }
 }

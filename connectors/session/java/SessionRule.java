@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
 import org.slf4j.LoggerFactory;
 
 /**
- * The last rule of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
+ * A rule near the end of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
  * takes the pruned plan back. Whatever goes wrong, the plan stays as it was.
  *
  * Not handed over are plans that are only explained, plans without a join or a sorted limit over files, plans that are
@@ -33,8 +33,9 @@ import org.slf4j.LoggerFactory;
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
- * It relies on Rule and SQLExecution, on the property of a thread that plans a micro-batch, and on the names of
- * CacheManager, of the methods of QueryExecution that make an RDD, and of the classes by which servers run statements.
+ * It relies on Rule, SQLExecution and IncrementalExecution, on the property of a thread that plans a micro-batch, and
+ * on the names of CacheManager, of the methods of QueryExecution that make an RDD, and of the classes by which
+ * servers run statements.
  */
 public class SessionRule extends Rule {
     static final String INSIDE = "scanprune.inside";
@@ -88,8 +89,11 @@ public class SessionRule extends Rule {
         tellsAll = true;
     }
 
-    public PlainQueries plain() {
-        return plain;
+    /**
+     * The number of queries with nothing to prune since the last call.
+     */
+    public int plainQueries() {
+        return plain.taken();
     }
 
     boolean isOn() {
@@ -116,9 +120,9 @@ public class SessionRule extends Rule {
             }
             if (wasInterrupted || failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();
-            } else if (!hasWarned) {
+            } else if (!hasWarned && !Thread.currentThread().isInterrupted()) {
                 hasWarned = true;
-                LoggerFactory.getLogger("scanprune").warn("Queries run without pruning, since Python does not answer; "
+                LoggerFactory.getLogger("scanprune").warn("A query ran without pruning; no more warnings follow; "
                     + "try: enable(spark) again", failed);
             }
             return plan;
@@ -164,8 +168,7 @@ public class SessionRule extends Rule {
         if (!plan.isStreaming() && reads(plan, null) && !reads(plan, logIndexes)) {
             long execution = execution(context);
             if (execution >= 0 || execution == NONE && willRun()) {
-                plain.add(execution);
-                if (tellsAll) {
+                if (plain.add(execution) && tellsAll) {
                     planner.apply(PLAIN);
                 }
             }
@@ -278,18 +281,19 @@ public class SessionRule extends Rule {
     private LogicalPlan pruned(LogicalPlan plan, PlannedQuery query) {
         SparkContext context = query.session().sparkContext();
         context.setLocalProperty(INSIDE, "true");
-        LogicalPlan found;
+        Object answer;
         try {
-            found = (LogicalPlan) planner.apply(query);
+            answer = planner.apply(query);
         } finally {
             context.setLocalProperty(INSIDE, null);
         }
         if (query.cancelled() != null) {
             new scala.util.Failure(new SparkException(query.cancelled(), null)).get();
         }
+        LogicalPlan found = answer instanceof LogicalPlan ? (LogicalPlan) answer : null;
         if (found == null || !columns(found).equals(columns(plan))
             || !new StreamPlan(found).leaves().equals(new StreamPlan(plan).leaves())) {
-            if (found != null) {
+            if (answer != null) {
                 planner.apply(REJECTED + query.execution());
             }
             return plan;

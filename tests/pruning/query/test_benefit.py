@@ -16,8 +16,8 @@ from pruning.cost.rates import CostRates
 from pruning.limits import LIMITS
 from pruning.query.benefit import Benefit, Benefits, Remaining
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan_statistics import Cardinality
-from tests.pruning.known import NO_COSTS, ONE_EACH, Star
+from pruning.query.plan_statistics import Cardinality, QueryFacts
+from tests.pruning.known import NO_COSTS, ONE_EACH, Star, priced
 from tests.pruning.plans import Plans, at_least, equal
 
 SECOND = 1e9
@@ -145,8 +145,8 @@ def test_dropped_rows_spare_their_way_to_the_join():
 def test_rows_of_a_command_are_not_dropped():
     def found(whole: float) -> float:
         star = Star.of(whole=whole)
-        benefits = star.benefits(JOINED)
-        benefits.tests_rows = False
+        facts = QueryFacts(star.scanned, frozenset(), tests_rows=False)
+        benefits = Benefits.of(star.sizes(), priced(JOINED).limits, facts)
         return benefits.effect(star.build_side, star.probe).saved.expected
 
     assert 0.0 == found(1.0)
