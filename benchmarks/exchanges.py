@@ -16,6 +16,7 @@ import typer
 
 from benchmarks.contest.__main__ import asked_queries
 from benchmarks.exchange_rows import BROADCAST, SHUFFLE, Exchange
+from benchmarks.markdown import markdown_table
 from benchmarks.resume import forget, resumed
 from benchmarks.run import RESULTS
 from benchmarks.workload_runs import WAYS, engine_over, named_workload, record_queries
@@ -89,8 +90,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     fields = [f"{kind}_{way}" for kind in ("shuffled", "broadcast") for way in WAYS]
     whole = {"query": "all", **{name: sum(row[name] for row in rows) for name in fields}}
     header = ("query", "rows shuffled, stock", "pruned", "share", "rows broadcast, stock", "pruned", "share")
-    lines = [header, ("---",) * len(header), *(_cells(row) for row in (*rows, whole))]
-    table = "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+    table = markdown_table(header, map(_cells, (*rows, whole)))
     return f"""# Rows through exchanges
 
 Made by `python -m benchmarks exchanges`: rows that all exchanges of a query send, stock Spark and pruned, by Spark's

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.markdown import markdown_table
+
 RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results" / "merge.json"
 _HEADER = (
     "layout",
@@ -34,9 +36,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     ways: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         ways.setdefault(tuple(row[name] for name in _CASE), {})[row["way"]] = row
-    lines = [_HEADER, ("---",) * len(_HEADER)]
-    lines += [_cells(found["stock"], found["enabled"]) for found in ways.values()]
-    return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+    return markdown_table(_HEADER, (_cells(found["stock"], found["enabled"]) for found in ways.values()))
 
 
 def _cells(stock: Mapping[str, Any], enabled: Mapping[str, Any]) -> tuple[str, ...]:

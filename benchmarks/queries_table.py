@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.markdown import markdown_table
 from sample_data.tpcds_answers import ROUNDED_TWICE
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tpcds_queries.json"
@@ -39,8 +40,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """Markdown: the meaning of the columns, then a line for each query, then the sums."""
     (scale,) = {row["scale"] for row in rows}
     whole = {"query": "all", **{name: sum(row[name] for row in rows) for name in SUMMED}}
-    lines = (_HEADER, ("---",) * len(_HEADER), *map(_cells, [*rows, whole]))
-    table = "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+    table = markdown_table(_HEADER, map(_cells, [*rows, whole]))
     wrong = [row["query"] for row in rows if not row["rows_equal"]]
     tied = [row["query"] for row in rows if row["rows_equal"] and row["differs"]]
     return f"""# The {len(rows)} queries of TPC-DS at scale {scale:g} by `prune()`

@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import driver_chart, merge_table, model_chart, phases_chart, queries_table
 from benchmarks.contest import page, targets
 from benchmarks.contest.ratios import geometric_mean, saved
+from benchmarks.markdown import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -57,8 +58,7 @@ def recorded() -> Sequence[Mapping[str, Any]]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Markdown table with a line for each join."""
-    lines = (_HEADER, ("---",) * len(_HEADER), *map(_cells, rows))
-    return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+    return markdown_table(_HEADER, map(_cells, rows))
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -103,11 +103,11 @@ def replaced(text: str, made: str) -> str:
 
 def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Markdown table of pruned against stock Spark, over tables clustered by date: a line for each workload."""
-    lines = [_SUMMARY, ("---",) * len(_SUMMARY)]
+    lines = []
     for name, contest, only in _CONTESTS:
         rows = [row for row in found[contest] if row["layout"] == _FORMAT and (not only or row["query"] in only)]
         lines.append(_summed(name, rows))
-    return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+    return markdown_table(_SUMMARY, lines)
 
 
 def _summed(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -384,7 +384,7 @@ class SessionNames:
     counters: tuple[str, ...]
 
 
-def plan_names(spark: SparkSession) -> SessionNames:
+def session_names(spark: SparkSession) -> SessionNames:
     """The names that the connectors give."""
     every = connectors_of(spark)
     return SessionNames(

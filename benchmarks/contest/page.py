@@ -11,6 +11,7 @@ from benchmarks import record
 from benchmarks.contest import targets
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import geometric_mean, saved
+from benchmarks.markdown import markdown_table
 
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -41,7 +42,7 @@ def page(found: Mapping[str, Sequence[Row]]) -> str:
     """Markdown: for each file a summary of layouts, the chart, and a table of queries for each layout."""
     parts = [
         _HEAD,
-        _table(targets.HEADER, iter(targets.lines(found))),
+        markdown_table(targets.HEADER, iter(targets.lines(found))),
         *(part for name, rows in found.items() for part in _of_file(name, rows)),
     ]
     if _is_growth(found):
@@ -57,7 +58,7 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
         for layout in _layouts(rows)
         for line in _summaries(layout, rows)
     )
-    return _table(("where", *_SUMMARY), lines)
+    return markdown_table(("where", *_SUMMARY), lines)
 
 
 def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
@@ -122,7 +123,7 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"The store adds {' or '.join(shapes)}. Bytes and requests are those that it served.\n"
     if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
         yield f"Both Sparks ran with `{'`, `'.join(confs)}`.\n"
-    yield _table(_SUMMARY, (line for layout in layouts for line in _summaries(layout, rows)))
+    yield markdown_table(_SUMMARY, (line for layout in layouts for line in _summaries(layout, rows)))
     each = "each query" if len(_drawn(rows)) == len(rows) else "each selective query"
     yield f"![Bytes and seconds of {each}]({name}.svg)\n"
     counted = any(_REQUESTS in row for row in rows)
@@ -131,7 +132,7 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
         of_layout = [row for row in rows if row["layout"] == layout]
         yield from _versions(of_layout)
         header = (*_QUERIES, _REQUESTS) if counted else _QUERIES
-        yield _table(header, (_cells(row)[: len(header)] for row in of_layout))
+        yield markdown_table(header, (_cells(row)[: len(header)] for row in of_layout))
 
 
 def _versions(rows: Sequence[Row]) -> Iterator[str]:
@@ -222,11 +223,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         equal,
         f"{row.get(_REQUESTS, 0):,}",
     )
-
-
-def _table(header: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
-    every = (header, ("---",) * len(header), *lines)
-    return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in every)
 
 
 def _ratio(value: float | None) -> str:

@@ -20,7 +20,7 @@ from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
-from connectors.registry import plan_names
+from connectors.registry import session_names
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
 from connectors.session.session_history import NO_EXECUTION, QueryRecord, SessionHistory
@@ -187,7 +187,7 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     most = _limits(options).history_queries
     pruning = SessionPruning(spark, options, cache, enabled.queries.resized(most))
     start_callbacks(spark)
-    names = (" ".join(each) for each in astuple(plan_names(spark)))
+    names = (" ".join(each) for each in astuple(session_names(spark)))
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
     if logger.isEnabledFor(logging.INFO):
         pruning.rule.tellAll()
