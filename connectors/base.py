@@ -132,8 +132,11 @@ class CommandScan(Protocol):
     def has_row(self, table: Table, kept: BoolArray) -> bool:
         """True if some row of the kept files passes the filters above the scan; it may run a job."""
 
-    def over(self, table: Table, kept: BoolArray) -> Any:
-        """The JVM's plan of the command over those of its files that are kept, among all files of the leaf's table."""
+    def over(self, table: Table, kept: BoolArray, text: str) -> Any:
+        """The JVM's plan of the command over those of its files that are kept, among all files of the leaf's table.
+
+        Its scan shows the text.
+        """
 
 
 class Connector(ABC):

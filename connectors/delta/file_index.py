@@ -41,6 +41,7 @@ _LISTS = JavaFile(
     others=(
         *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
         *("SnapshotText", "MergeTarget"),
+        *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
     ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from connectors.base import Table
 from connectors.delta.file_index import merge_target
 from connectors.delta.log import Uris
+from connectors.spark.scan_text import shown
 from pruning.reasons import Reason, ReasonCode, size
 from pruning.values.ranges import BoolArray
 
@@ -39,9 +40,9 @@ class MergeScan:
         """True if some row of the kept files passes the filters of the target."""
         return bool(self._target.hasRow(_paths(table, kept)))
 
-    def over(self, table: Table, kept: BoolArray) -> Any:
+    def over(self, table: Table, kept: BoolArray, text: str) -> Any:
         """The plan of the MERGE over the kept files."""
-        return self._target.over(_paths(table, kept))
+        return self._target.over(_paths(table, kept), shown(text))
 
 
 def _paths(table: Table, kept: BoolArray) -> str:

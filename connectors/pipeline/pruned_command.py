@@ -28,6 +28,7 @@ from pruning.query.sure_rows import first_sure, passing_domains
 from pruning.reasons import Reason, ReasonCode, size, why_nothing
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import PruneReport
+from pruning.results.verdict import verdict_of_scan
 
 _COMMAND = "a command"
 
@@ -137,7 +138,8 @@ def _restricted(found: CommandScan, query: QueryRun, target: Relation, scan: Pru
     scan.decided = replace(decided, plan=decided.plan.reading_whole(kept))
     if scan.identity is not None:
         scan.identity = replace(scan.identity, reads_nothing=not kept.any())
-    return found.over(scan.table, kept)
+    verdict = verdict_of_scan(scan.decided.plan, scan.decided.files, None, has_conditions=False)
+    return found.over(scan.table, kept, f"scanprune: {verdict or 'reads no file'}")
 
 
 def _has_row(found: CommandScan, query: QueryRun, target: Relation, scan: PrunedScan) -> Reason | None:

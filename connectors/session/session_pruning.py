@@ -20,6 +20,7 @@ from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
+from connectors.pipeline.shown_plan import shown_plan
 from connectors.registry import session_names
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
@@ -54,6 +55,7 @@ _RULE = JavaFile(
         "PlannedQuery",
         "NewSessions",
         "PlainQueries",
+        "PlanPurpose",
         "StreamPlan",
         "connectors.spark.Precheck",
         "connectors.spark.FileScan",
@@ -89,6 +91,8 @@ class SessionPruning:
                 return None
             spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
             options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
+            if query.isShown():
+                return shown_plan(spark, query.plan(), options, pins=bool(query.isWritten()))
             is_stream, execution = bool(query.isStream()), int(query.execution())
             if is_stream:
                 plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)

@@ -88,6 +88,20 @@ def test_a_scan_of_a_session_shows_its_verdict(spark, star):
     assert without_bytes(line).startswith(f"reads 2 of {FILES} files: day by ")
 
 
+def test_the_search_of_a_merge_shows_its_verdict(spark, tmp_path):
+    target = f"delta.`{tmp_path / 'target'}`"
+    spark.range(0, 80, 1, 8).selectExpr("id", "0 AS hits").write.format("delta").save(str(tmp_path / "target"))
+    merge = f"""MERGE INTO {target} t USING (SELECT explode(array(7L, 31L)) AS id) s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET hits = hits + 1"""
+    enable(spark, options=OPTIONS)
+    try:
+        (line,) = shown(spark, lambda: spark.sql(merge))
+    finally:
+        disable(spark)
+    assert without_bytes(line).startswith("reads 2 of 8 files: id by ")
+    assert [7, 31] == sorted(row.id for row in spark.sql(f"SELECT id FROM {target} WHERE hits = 1").collect())
+
+
 def test_described_scans_equal_plain_ones(spark, star):
     plain = spark.table(f"{star}sales")
     one, other = (with_scan_text(plain, text) for text in ("one", "other [#1]"))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
+from connectors.pipeline import shown_plan
 from connectors.session import session_pruning
+from connectors.session.session_pruning import records
 from connectors.spark.jvm import jvm_session, optimizer_rules, session_over, set_optimizer_rules
 from pruning import disable, enable, explain, history, prune, report
 from pruning.errors import InvalidOptionError, UnsupportedSessionError
@@ -186,13 +190,17 @@ def test_a_query_with_filters_is_planned_each_time(spark, query, enabled, planne
     assert 2 == planned()
 
 
-def test_explaining_starts_no_build(spark, query, enabled, planned):
+def test_explaining_starts_no_build(spark, query, enabled, planned, capsys):
     enabled(OPTIONS.with_limits(driver_scan_files=0))
     before, tracker = planned(), spark.sparkContext.statusTracker()
     df = spark.sql(query)
     df.explain()
-    spark.sql(f"EXPLAIN {query}").collect()
+    texts = [capsys.readouterr().out, spark.sql(f"EXPLAIN {query}").collect()[0][0]]
+    texts.append(spark.sql(f"EXPLAIN COST {query}").collect()[0][0])
+    to_come = r"\(scanprune: keys are still to come: day by \w+\.day\)"
+    assert [1] * 3 == [len(re.findall(to_come, each)) for each in texts], texts
     assert FILES + 1 == len(df.inputFiles())
+    assert "scanprune" not in spark.sql(query)._jdf.queryExecution().optimizedPlan().toString()
     assert explain(df, options=OPTIONS).filters
     assert before == planned()
     # Spark runs the plan that it has made for explain().
@@ -201,6 +209,16 @@ def test_explaining_starts_no_build(spark, query, enabled, planned):
     assert ROWS == len(spark.sql(query).collect())
     assert before + 1 == planned()
     assert not tracker.getActiveJobsIds()
+
+
+def test_a_plan_that_cannot_be_read_is_shown_as_it_is(spark, query, enabled, monkeypatch, caplog):
+    before = list(map(id, records(enabled())))
+    monkeypatch.setattr(shown_plan, "answered", Mock(side_effect=ZeroDivisionError))
+    with caplog.at_level(logging.WARNING, logger="scanprune"):
+        assert "scanprune" not in spark.sql(f"EXPLAIN {query}").collect()[0][0]
+    assert ([], before) == (caplog.records, list(map(id, records(spark))))
+    assert ROWS == spark.sql(query).count()
+    assert {"sales": PRUNED} == read(spark)
 
 
 def test_writes_are_pruned(spark, query, enabled, tmp_path):

@@ -136,14 +136,14 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     }
 
     /**
-     * The whole plan over the files at these paths of the log, with line feeds between them.
+     * The whole plan over the files at these paths of the log, with line feeds between them; its scan shows the text.
      */
-    public LogicalPlan over(String paths) {
+    public LogicalPlan over(String paths, String text) {
         TahoeBatchFileIndex all = chosen(leaf);
         Seq fewer = at(paths, all);
         TahoeBatchFileIndex index = new TahoeBatchFileIndex(all.spark(), all.actionType(), fewer, all.deltaLog(),
             all.path(), all.snapshot(), all.partitionFiltersGenerated());
-        return replaced(plan, DeltaFileLists.over(leaf, index));
+        return replaced(plan, DescribedLeaves.over(DeltaFileLists.over(leaf, index), text));
     }
 
     private static Seq at(String paths, TahoeBatchFileIndex all) {

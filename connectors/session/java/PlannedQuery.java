@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * A query that SessionRule hands to Python: its optimised plan, the session that plans it, and the id of its execution.
+ * A query that SessionRule hands to Python: its optimised plan, the session that plans it, and its purpose.
  *
  * Common table expressions that Spark did not inline are written into the plan, as Spark's next and last rule does.
  *
@@ -84,7 +84,14 @@ public class PlannedQuery {
     }
 
     /**
-     * The id of the execution for which the plan was made; -1 for rows to be cached, for RDDs, and for micro-batches.
+     * True for a plan that will not run.
+     */
+    public boolean isShown() {
+        return execution == PlanPurpose.SHOWN;
+    }
+
+    /**
+     * The id of the execution for which the plan was made, or the number of another purpose.
      */
     public long execution() {
         return execution;

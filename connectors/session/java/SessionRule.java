@@ -13,29 +13,23 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.V1Write;
-import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.execution.SQLExecution;
-import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.WriteFiles;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
-import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
 import org.slf4j.LoggerFactory;
 
 /**
  * A rule near the end of a session's optimiser: it hands each plan that is about to run to Python, which prunes it, and
- * takes the pruned plan back. Whatever goes wrong, the plan stays as it was.
+ * takes the pruned plan back; one that is only shown gets texts alone. Whatever goes wrong, the plan stays as it was.
  *
- * Not handed over are plans that are only explained, plans without a join or a sorted limit over files, plans that are
+ * Not handed over are plans for nobody knows what, plans without a join or a sorted limit over files, plans that are
  * pruned already, plans inside expressions, which are parts of a plan that is handed over, and whatever is planned
  * while another plan is pruned: the builds, and the queries by which a table format reads its own log. A property of
  * the thread tells of them, which threads that are started meanwhile inherit.
  *
  * Spark runs the rule again on the plan that it returned, which carries a tag for that.
  *
- * It relies on Rule, SQLExecution and IncrementalExecution, on the property of a thread that plans a micro-batch, and
- * on the names of CacheManager, of the methods of QueryExecution that make an RDD, and of the classes by which
- * servers run statements.
+ * It relies on Rule, and on the property of a thread that plans a micro-batch.
  */
 public class SessionRule extends Rule {
     static final String INSIDE = "scanprune.inside";
@@ -45,9 +39,6 @@ public class SessionRule extends Rule {
     // What Python is told besides queries.
     private static final String PLAIN = "plain";
     private static final String REJECTED = "rejected ";
-    // No execution has begun, and one that only shows the plan has.
-    private static final long NONE = -1L;
-    private static final long EXPLAINED = -2L;
     private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
     private final java.util.function.Function planner;
     private final SparkSession own;
@@ -150,14 +141,14 @@ public class SessionRule extends Rule {
         if (plan.isStreaming()) {
             // A micro-batch is planned before its execution begins.
             return context.getLocalProperty(BATCH) == null ? plan
-                : pruned(plan, new PlannedQuery(plan, session, false, NONE, false, false));
+                : pruned(plan, new PlannedQuery(plan, session, false, PlanPurpose.NO_EXECUTION, false, false));
         }
         boolean isOfCommand = reads(plan, commandIndexes);
         if (!isOfCommand && counts(plan)) {
             return plan;
         }
-        long execution = execution(context);
-        return execution == EXPLAINED || execution == NONE && !willRun() ? plan
+        long execution = PlanPurpose.of(context);
+        return execution == PlanPurpose.UNKNOWN || execution == PlanPurpose.SHOWN && isOfCommand ? plan
             : pruned(plan, new PlannedQuery(plan, session, session == own, execution, isOfCommand, isWritten));
     }
 
@@ -166,11 +157,9 @@ public class SessionRule extends Rule {
      */
     private void note(LogicalPlan plan, SparkContext context) {
         if (!plan.isStreaming() && reads(plan, null) && !reads(plan, logIndexes)) {
-            long execution = execution(context);
-            if (execution >= 0 || execution == NONE && willRun()) {
-                if (plain.add(execution) && tellsAll) {
-                    planner.apply(PLAIN);
-                }
+            long execution = PlanPurpose.of(context);
+            if (execution >= PlanPurpose.NO_EXECUTION && plain.add(execution) && tellsAll) {
+                planner.apply(PLAIN);
             }
         }
     }
@@ -243,41 +232,6 @@ public class SessionRule extends Rule {
         return session.sessionState().conf().getConfString(SWITCH, "true").trim().equalsIgnoreCase("true");
     }
 
-    /**
-     * The id of the execution for which the plan is made, or one of the constants for none.
-     */
-    private static long execution(SparkContext context) {
-        String id = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
-        if (id == null) {
-            return NONE;
-        }
-        QueryExecution query = SQLExecution.getQueryExecution(Long.parseLong(id));
-        if (query instanceof IncrementalExecution) {
-            // The query of a stream, inside of which foreachBatch plans another one.
-            return NONE;
-        }
-        return query != null && query.logical() instanceof ExplainCommand ? EXPLAINED : Long.parseLong(id);
-    }
-
-    /**
-     * True where a plan that is made outside of an execution will run: that of rows to be cached, of an RDD, or of a
-     * statement of a server's client, which the servers plan before its execution begins.
-     */
-    private static boolean willRun() {
-        StackTraceElement[] frames = Thread.currentThread().getStackTrace();
-        for (int at = 0; at < frames.length; at++) {
-            String name = frames[at].getClassName();
-            if (name.startsWith("org.apache.spark.sql.execution.CacheManager")
-                || name.startsWith("org.apache.spark.sql.connect.execution.SparkConnectPlanExecution")
-                || name.startsWith("org.apache.spark.sql.hive.thriftserver.SparkExecuteStatementOperation")
-                || name.startsWith("org.apache.spark.sql.execution.QueryExecution")
-                && frames[at].getMethodName().toLowerCase().contains("tordd")) {
-                return true;
-            }
-        }
-        return false;
-    }
-
     private LogicalPlan pruned(LogicalPlan plan, PlannedQuery query) {
         SparkContext context = query.session().sparkContext();
         context.setLocalProperty(INSIDE, "true");
@@ -293,7 +247,7 @@ public class SessionRule extends Rule {
         LogicalPlan found = answer instanceof LogicalPlan ? (LogicalPlan) answer : null;
         if (found == null || !columns(found).equals(columns(plan))
             || !new StreamPlan(found).leaves().equals(new StreamPlan(plan).leaves())) {
-            if (answer != null) {
+            if (answer != null && !query.isShown()) {
                 planner.apply(REJECTED + query.execution());
             }
             return plan;

@@ -1,4 +1,3 @@
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -25,15 +24,16 @@ public class DescribedRelation extends HadoopFsRelation {
     }
 
     private DescribedRelation(FileIndex location, StructType partitionSchema, StructType dataSchema,
-        scala.Option bucketSpec, FileFormat fileFormat, scala.collection.immutable.Map options, SparkSession session,
-        String format, String text) {
+        scala.Option bucketSpec, FileFormat fileFormat, scala.collection.immutable.Map options,
+        org.apache.spark.sql.SparkSession session, String format, String text) {
         super(location, partitionSchema, dataSchema, bucketSpec, fileFormat, options, session);
         this.format = format;
         this.text = text;
     }
 
     public HadoopFsRelation copy(FileIndex location, StructType partitionSchema, StructType dataSchema,
-        scala.Option bucketSpec, FileFormat fileFormat, scala.collection.immutable.Map options, SparkSession session) {
+        scala.Option bucketSpec, FileFormat fileFormat, scala.collection.immutable.Map options,
+        org.apache.spark.sql.SparkSession session) {
         return new DescribedRelation(location, partitionSchema, dataSchema, bucketSpec, fileFormat, options, session,
             format, text);
     }
