@@ -113,7 +113,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
         ReasonCode.NOT_VECTORISED: "switch the vectorised Parquet reader on",
-        ReasonCode.COMPUTED: "join by a stored column",
+        ReasonCode.COMPUTED: "join, or sort, by a stored column",
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
         ReasonCode.UNSELECTIVE: "nothing: most rows are expected to match",
@@ -160,7 +160,7 @@ def why_nothing(reasons: Sequence[Reason]) -> str:
     """The sentence for a query without a filter, from everything that was refused for it.
 
     >>> print(why_nothing([Reason(ReasonCode.COMPUTED, "k + 1")]))
-    nothing was pruned, since k + 1: the key is computed, not a column of a scan; try: join by a stored column
+    nothing was pruned, since k + 1: the key is computed, not a column of a scan; try: join, or sort, by a stored column
     """
     if not reasons:
         return _NO_JOIN
@@ -172,7 +172,7 @@ def remedies(reasons: Iterable[Reason]) -> tuple[str, ...]:
     """A line for each code for which the user can do something: its text, and the remedy.
 
     >>> remedies([Reason(ReasonCode.COMPUTED, "k + 1"), Reason(ReasonCode.RUN_ONCE, "`k`")])
-    ('the key is computed, not a column of a scan: join by a stored column',)
+    ('the key is computed, not a column of a scan: join, or sort, by a stored column',)
     """
     found = {each.code: each.remedy for each in reasons}
     return tuple(f"{code.value}: {text}" for code, text in found.items() if not text.startswith(_NO_REMEDY))

@@ -12,7 +12,7 @@ from connectors.builds import query_builds
 from connectors.measure.status_store import finished_executions, last_execution
 from connectors.pipeline import pruned_query
 from connectors.spark.plan_tree import UnreadablePlanError
-from pruning import explain, prune
+from pruning import explain, prune, report
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
 from sample_data.confs import conf
 from tests.costs import FREE_BUILDS
@@ -236,3 +236,35 @@ def test_arguments_of_wrong_types_are_refused(spark, arguments, error, message):
 def test_explain_refuses_objects_other_than_dataframes():
     with pytest.raises(InvalidDataFrameError, match="Cannot explain 'SELECT 1': expected a DataFrame, found str"):
         explain("SELECT 1", run_builds=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "begins"),
+    [
+        ("SELECT * FROM {sales} WHERE day > 5", "nothing to prune: no join, and no limit over an order"),
+        ("SELECT item, count(*) FROM {sales} GROUP BY item", "nothing to prune: no join, and no limit over an order"),
+        (
+            "SELECT * FROM {sales} ORDER BY day + 1 LIMIT 5",
+            "nothing was pruned, since Add(day, 1): the key is computed",
+        ),
+        ("SELECT count(*) FROM {days} CROSS JOIN {items}", "nothing was pruned, since no equality of a join"),
+    ],
+    ids=["scan", "group", "sort", "cross"],
+)
+def test_a_query_without_a_filter_says_why(star, query, begins):
+    df = star(query)
+    pruned = prune(df, options=OPTIONS)
+    pruned.collect()
+    for told in (explain(df, options=OPTIONS), explain(pruned), report(pruned)):
+        assert told.verdict.startswith(begins)
+        assert told.verdict == str(told).splitlines()[0]
+
+
+def test_a_sorted_limit_says_by_which_column(star):
+    df = star("SELECT * FROM {sales} ORDER BY amount DESC LIMIT 5")
+    pruned = prune(df, options=OPTIONS)
+    assert [row.amount for row in df.collect()] == [row.amount for row in pruned.collect()]
+    column = "amount by top 5 by "
+    assert column in explain(df, options=OPTIONS).verdict
+    assert report(pruned).verdict.startswith(f"read 1 of {FILES} files")
+    assert column in report(pruned).verdict

@@ -43,7 +43,7 @@ from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
-from pruning.reasons import Reason, ReasonCode, size, why_nothing
+from pruning.reasons import Reason, ReasonCode, size
 from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import KindLine, Scanned, TableExplanation, before_build, kinds_of
@@ -125,11 +125,11 @@ class PrunedQuery:
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
         if self.plan is None:
-            return PruneReport((), why_nothing(self.explanation().reasons))
+            return PruneReport((), self.explanation().why_nothing)
         builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
         if not self.scans:
             is_rewritten = bool(self.pruned_sizes.materialized)
-            nothing = "" if is_rewritten else why_nothing(self.explanation().reasons)
+            nothing = "" if is_rewritten else self.explanation().why_nothing
             return PruneReport((), nothing, builds if is_rewritten else ())
         names = PlanNames(self.plan.graph.root).scans
         tables = tuple(
@@ -201,7 +201,7 @@ class UntouchedQuery:
 
     def report(self) -> PruneReport:
         """The reason why nothing was planned."""
-        return PruneReport((), why_nothing(self.explanation().reasons))
+        return PruneReport((), self.explanation().why_nothing)
 
 
 def prune_query(

@@ -12,6 +12,7 @@ import threading
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -164,12 +165,33 @@ def _limits(options: PruningOptions | None) -> Limits:
     return (PruningOptions() if options is None else options).limits
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class _Enabled:
     """The pruning of a session, None where it was not enabled or was disabled; and the queries of before."""
 
     pruning: SessionPruning | None = None
     queries: SessionHistory = field(default_factory=lambda: SessionHistory(LIMITS.history_queries))
+
+
+class _Found:
+    """The state of one of the Python objects of a session; None before it is looked for."""
+
+    enabled: _Enabled | None = None
+
+
+# By the id of the JVM's session, of which several Python objects may exist.
+_ENABLED: WeakValueDictionary[str, _Enabled] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+def _enabled(spark: SparkSession) -> _Enabled:
+    """The state of a session, which all its Python objects share and keep."""
+    found = state_of(spark).slot(_Found)
+    if found.enabled is None:
+        session = str(jvm_session(spark).sessionUUID())
+        with _LOCK:
+            found.enabled = _ENABLED.setdefault(session, _Enabled())
+    return found.enabled
 
 
 def check_session(spark: object, asked: str) -> None:
@@ -187,7 +209,7 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     if version_refusal(spark) is not None:
         warn_of_version(spark)
         return
-    enabled = state_of(spark).slot(_Enabled)
+    enabled = _enabled(spark)
     most = _limits(options).history_queries
     pruning = SessionPruning(spark, options, cache, enabled.queries.resized(most))
     start_callbacks(spark)
@@ -204,7 +226,7 @@ def enable_new_sessions(spark: SparkSession) -> None:
 
     Their confs count where it was enabled without options, and its history has their queries.
     """
-    pruning = state_of(spark).slot(_Enabled).pruning
+    pruning = _enabled(spark).pruning
     if pruning is not None:
         pruning.rule.addToNewSessions()
 
@@ -214,7 +236,7 @@ def disable(spark: SparkSession) -> None:
 
     A session that was cloned from an enabled one is left alone by itself.
     """
-    enabled = state_of(spark).slot(_Enabled)
+    enabled = _enabled(spark)
     if enabled.pruning is not None:
         pruning, enabled.pruning = enabled.pruning, None
         pruning.rule.switchOff()
@@ -238,7 +260,7 @@ def records(spark: SparkSession) -> list[QueryRecord]:
 
 
 def _queries(spark: SparkSession) -> SessionHistory:
-    enabled = state_of(spark).slot(_Enabled)
+    enabled = _enabled(spark)
     if enabled.pruning is not None:
         enabled.pruning.add_plain()
     return enabled.queries

@@ -13,7 +13,7 @@ import numpy as np
 
 from pruning.keys.summary import values_at_least, values_at_most
 from pruning.query.benefit import Benefit
-from pruning.query.lineage import ProbeColumn, stop, trace
+from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -63,7 +63,7 @@ class TopK:
         """The top-k of a limit, with the scan columns to which its key leads down."""
         column = sort_key.key.column
         if column is None:
-            return TopK(id_, node, rows, sort_key, stops=(stop(node, ReasonCode.COMPUTED, str(sort_key.key)),))
+            return TopK(id_, node, rows, sort_key, stops=(Reason(ReasonCode.COMPUTED, str(sort_key.key)),))
         found = list(trace(node, column))
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))

@@ -10,7 +10,7 @@ from typing import Any
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan import PlanNames, relations_of
+from pruning.query.plan import Join, PlanNames, relations_of
 from pruning.query.runtime_filter import FilterId
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, remedies
@@ -77,6 +77,7 @@ class Explanation(QueryPlan):
             tuple(replace(table, table=names.scans[at]) for at, table in tables.items()),
             reasons,
             tuple(_top_line(each, names) for each in plan.tops),
+            has_join=any(isinstance(each, Join) for each in plan.graph.root.walk()),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pruning.query.benefit import Benefit
 from pruning.reasons import Reason, why_nothing
 from pruning.results.table_explanation import KindLine, TableExplanation
-from pruning.results.verdict import verdict_of_rows, verdict_of_scans, verdict_to_come
+from pruning.results.verdict import NOTHING_TO_PRUNE, verdict_of_rows, verdict_of_scans, verdict_to_come
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class QueryPlan:
     - `edges`: every comparison of a join by which one side could filter the other; `unused` has the reason against
       each of them that reaches a scan
     - `tops`: the same for limits over an order
-    - `reasons`: everything that was left out, weakened or refused
+    - `reasons`: everything that was left out, weakened or refused; `has_join` is False for a query without any join
     """
 
     ran_builds: bool
@@ -112,6 +112,13 @@ class QueryPlan:
     tables: tuple[TableExplanation, ...]
     reasons: tuple[Reason, ...]
     tops: tuple[TopLine, ...] = ()
+    has_join: bool = True
+
+    @property
+    def why_nothing(self) -> str:
+        """The sentence for a query of which no scan has a filter."""
+        has_more = self.has_join or self.edges or self.tops or self.reasons
+        return why_nothing(self.reasons) if has_more else NOTHING_TO_PRUNE
 
     @property
     def verdict(self) -> str:
@@ -122,4 +129,4 @@ class QueryPlan:
         to_come = [f"{each.probe} by {each.keys}" for each in self.filters]
         if self.ran_builds and self.builds:
             return verdict_of_rows(len(self.builds))
-        return verdict_to_come([*to_come, *by_rows]) if to_come or by_rows else why_nothing(self.reasons)
+        return verdict_to_come([*to_come, *by_rows]) if to_come or by_rows else self.why_nothing

@@ -13,7 +13,7 @@ from connectors.pipeline import shown_plan
 from connectors.session import session_pruning
 from connectors.session.session_pruning import records
 from connectors.spark.jvm import jvm_session, optimizer_rules, session_over, set_optimizer_rules
-from pruning import disable, enable, explain, history, prune, report
+from pruning import PruningCache, disable, enable, explain, history, prune, report
 from pruning.errors import InvalidOptionError, UnsupportedSessionError
 from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS
@@ -300,6 +300,31 @@ def test_a_cloned_session_may_have_options_of_its_own(spark, query, enabled, pla
     assert (2, 1) == (planned(), len(history(clone)))
     assert ROWS == spark.sql(query).count()
     assert 3 == planned()
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_a_session_is_the_same_by_every_object_of_python(spark, query, enabled, planned):
+    enabled()
+    clone, other = session_over(spark, jvm_session(spark).cloneSession()), session_over(spark, jvm_session(spark))
+    assert other is not spark
+    assert ROWS == other.sql(query).count()
+    assert (1, {"sales": PRUNED}, {"sales": PRUNED}) == (planned(), read(spark), read(other))
+    disable(other)
+    assert [ROWS] * 3 == [each.sql(query).count() for each in (spark, other, clone)]
+    assert 1 == planned()
+    assert history(spark)[0].to_dict() == history(other)[0].to_dict()
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_builds_in_a_cache_of_the_session_are_not_run_again(spark, query):
+    enable(spark, options=OPTIONS, cache=PruningCache())
+    try:
+        assert ROWS == spark.sql(query).count() == spark.sql(query).count()
+    finally:
+        disable(spark)
+    again, first = history(spark)[:2]
+    assert [[True], [False]] == [[each.from_cache for each in told.builds] for told in (again, first)]
+    assert {PRUNED[1]} == {each.planned.files_kept for told in (again, first) for each in told.tables}
 
 
 def test_two_sessions_have_options_of_their_own(spark, query, star, planned):
