@@ -19,7 +19,7 @@ from pruning import PruningOptions, enable, prune
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
 
-SCALE = 0.05
+SCALE = 0.01
 FULL, QUICK = 1000, 20
 # Stars with one fact, a union, and a query that reads one table several times.
 _NUMBERS = (3, 7, 71, 98)
@@ -32,6 +32,9 @@ _CONF = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
+    # Pages of hash tables of Spark's own joins, which take 64 MiB each otherwise, and go some time after their query.
+    "spark.buffer.pageSize": "1m",
+    "spark.sql.shuffle.partitions": "2",
 }
 _SAMPLES = 5
 _ENABLED = "enable()"

@@ -259,7 +259,7 @@ def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> E
 
         _, record = prune_query(df, options)
         return record.explanation()
-    from connectors.pipeline.pruned_query import explain_query  # noqa: PLC0415 - the same
+    from connectors.pipeline.explained_query import explain_query  # noqa: PLC0415 - the same
 
     return explain_query(df, options)
 

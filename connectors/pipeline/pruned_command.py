@@ -109,16 +109,16 @@ def prune_command(
     options = replace(options, broadcast_strategy=BroadcastStrategy.NONE.name, top_k=False)
     read = SparkPlan.read(spark, None, found.plan, keeps_ids=True)
     target = next(each for each in relations_of(read.root) if found.is_scan(read.node(each)))
-    query = QueryRun.of(read, options, cache, probed={target.id}, is_command=True)
-    query.run()
-    scan = query.planner.scans.get(target.id)
-    restricted = _restricted(found, query, target, scan) if isinstance(scan, PrunedScan) else None
-    if isinstance(restricted, Reason):
-        del query.planner.scans[target.id]
-        query.planner.reasons[restricted] = None
-    record = record_of_run(query)
-    warn("a command", record.reasons, besides=NO_TROUBLE)
-    return (None if isinstance(restricted, Reason) else restricted), record
+    with QueryRun.of(read, options, cache, probed={target.id}, is_command=True) as query:
+        query.run()
+        scan = query.planner.scans.get(target.id)
+        restricted = _restricted(found, query, target, scan) if isinstance(scan, PrunedScan) else None
+        if isinstance(restricted, Reason):
+            del query.planner.scans[target.id]
+            query.planner.reasons[restricted] = None
+        record = record_of_run(query)
+        warn("a command", record.reasons, besides=NO_TROUBLE)
+        return (None if isinstance(restricted, Reason) else restricted), record
 
 
 def _restricted(found: CommandScan, query: QueryRun, target: Relation, scan: PrunedScan) -> Any | Reason:

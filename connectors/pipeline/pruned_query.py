@@ -1,4 +1,4 @@
-"""Pruning of a whole query: `prune_query()` runs its builds and rewrites it, `explain_query()` runs nothing.
+"""Pruning of a whole query: its builds run, and it is rewritten.
 
 Builds run level by level, and each level shrinks the scans that the next one reads:
 
@@ -13,42 +13,30 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.cost_rates import rates_of
-from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import NO_TROUBLE, warn
 from connectors.registry import before_execution, optimized, optimized_query, pinned_plan, size_calls
-from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate
 from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
 from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.keys.cache import PruningCache
-from pruning.keys.summary import KeySummary
-from pruning.keys.union import united
 from pruning.options import PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterPlan, unused
-from pruning.query.first_rows import expected_filters
-from pruning.query.key_origins import conditions_of
-from pruning.query.metadata_filters import benefit_of_bounds
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
-from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered, with_answers
-from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode, size
 from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
-from pruning.results.table_explanation import KindLine, Scanned, TableExplanation, before_build, kinds_of
-from pruning.scan.key_filter import KeyFilter, key_filter
-from pruning.scan.skipping import prune_containers
+from pruning.results.table_explanation import TableExplanation
 
 _QUERY = "the query"
 
@@ -242,15 +230,15 @@ def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
     optimised = optimized_query(df)
     plan = SparkPlan.of(df, optimised.plan)
-    query = QueryRun.of(plan, options, cache)
-    query.run()
-    record = record_of_run(query)
-    # A join side that cannot be run beforehand is no failure, so it gives no warning.
-    warn("a query", record.reasons, besides={ReasonCode.UNREPEATABLE_KEYS})
-    if not (record.scans or query.planner.materialized):
-        # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
-        return optimised.unchanged(plan.node(plan.root)) or df, record
-    return _rewritten(query), record
+    with QueryRun.of(plan, options, cache) as query:
+        query.run()
+        record = record_of_run(query)
+        # A join side that cannot be run beforehand is no failure, so it gives no warning.
+        warn("a query", record.reasons, besides={ReasonCode.UNREPEATABLE_KEYS})
+        if not (record.scans or query.planner.materialized):
+            # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
+            return optimised.unchanged(plan.node(plan.root)) or df, record
+        return _rewritten(query), record
 
 
 def _rewritten(query: QueryRun) -> DataFrame:
@@ -272,12 +260,12 @@ def prune_plan(
     if (refusal := why_not_worth(spark, plan, options)) is not None:
         return None, PrunedQuery.untouched(refusal, options)
     plan = pinned_plan(spark, plan) if pins else plan
-    query = QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache)
-    query.run()
-    record = record_of_run(query)
-    warn("a query", record.reasons, besides=NO_TROUBLE)
-    is_pruned = bool(record.scans or query.planner.materialized)
-    return (optimized_plan(_rewritten(query)) if is_pruned else None), record
+    with QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache) as query:
+        query.run()
+        record = record_of_run(query)
+        warn("a query", record.reasons, besides=NO_TROUBLE)
+        is_pruned = bool(record.scans or query.planner.materialized)
+        return (optimized_plan(_rewritten(query)) if is_pruned else None), record
 
 
 def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Reason | None:
@@ -309,113 +297,3 @@ def record_of_run(query: QueryRun) -> PrunedQuery:
         query.metadata.answer,
         planner.facts,
     )
-
-
-def explain_query(df: DataFrame, options: PruningOptions) -> Explanation:
-    """The plan that `prune` would try: no build runs and no data is read."""
-    if (refusal := remote_refusal(df.sparkSession, warns=False)) is not None:
-        return Explanation.nothing(refusal, ran_builds=False)
-    check_is_query(df)
-    if not options.enabled:
-        return Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
-    if (refusal := version_refusal(df.sparkSession)) is not None:
-        return Explanation.nothing(refusal, ran_builds=False)
-    try:
-        if df.isStreaming:
-            return Explanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)
-        return _explained(df, options)
-    except Exception as error:
-        logger.debug("Explaining the query failed", exc_info=True)
-        return Explanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error)), ran_builds=False)
-
-
-def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
-    query = QueryRun.of(SparkPlan.of(df, optimized(df)), options)
-    planner, answer = query.planner, query.metadata.answer
-    refused = _refused(query)
-    known = planner.current_sizes()
-    known = replace(known, files=frozenset(known.files).difference(refused), refused=refused)
-    selection = BuildSelection.of(planner.graph, known, options, planner.facts)
-    filters = answered(FilterPlan.before_builds(planner.graph, known, options, planner.facts), answer)
-    outcomes = [answered(expected_filters(each, selection, options.limits), answer) for each in planner.tops]
-    tops = tuple(each for several in outcomes for each in several)
-    stopped = (each.found for each in tops if isinstance(each.found, Reason))
-    reasons = (*planner.graph.refusals, *refused.values(), *filters.refusals, *stopped)
-    bounds = _bounds(query.metadata, filters)
-    kinds = estimates(query.metadata, filters, bounds)
-    levels = (tuple(_weighed(each, bounds, selection, answer) for each in level) for level in filters.levels)
-    filters = replace(filters, levels=tuple(levels))
-    return Explanation.of(replace(filters, tops=tops), known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
-
-
-def _refused(query: QueryRun) -> dict[int, Reason]:
-    """Why scans that list their files at each run cannot be pinned, by `Relation.id`."""
-    unpinned = (each for each in query.planner.graph.relations if each.id in query.planner.facts.unpinned)
-    tables = ((each.id, query.metadata.table(each)) for each in unpinned)
-    return {at: table for at, table in tables if isinstance(table, Reason)}
-
-
-_Bounds = Mapping[tuple[int, str], KeySummary | Reason]
-
-
-def _bounds(metadata: PlanMetadata, filters: FilterPlan) -> _Bounds:
-    """The bounds of the keys of all builds, by `BuildSide.id`."""
-    build_sides = {each.build_side.id: each.build_side for level in filters.levels for each in level}
-    return {id_: answered(bounds_of(each, {}), metadata.answer) for id_, each in build_sides.items()}
-
-
-def _weighed(
-    runtime_filter: RuntimeFilter, bounds: _Bounds, selection: BuildSelection, answer: Callable[[Request[Any]], Any]
-) -> RuntimeFilter:
-    """A filter with the seconds that it costs and saves; without where statistics that give its keys do not tell."""
-    keys = bounds[runtime_filter.build_side.id]
-    if not runtime_filter.from_metadata or isinstance(keys, Reason):
-        return runtime_filter
-    found = answered(benefit_of_bounds(runtime_filter.probe, keys, selection), answer)
-    return runtime_filter if isinstance(found, Reason) else replace(runtime_filter, benefit=found)
-
-
-def estimates(metadata: PlanMetadata, filters: FilterPlan, bounds: _Bounds) -> Mapping[FilterId, tuple[KindLine, ...]]:
-    """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
-    planned = [each for level in filters.levels for each in level]
-    found = {each.id: _kinds_if_known(metadata, each, _united_bounds(each, bounds)) for each in planned}
-    return {name: lines for name, lines in found.items() if lines}
-
-
-def _united_bounds(runtime_filter: RuntimeFilter, bounds: _Bounds) -> KeySummary | Reason:
-    """The bounds of all keys that filter a scan together; a `Reason` where some are not known."""
-    found = [bounds[each] for each in sorted(runtime_filter.id.union or {runtime_filter.build_side.id})]
-    known = [each for each in found if isinstance(each, KeySummary)]
-    if len(known) < len(found):
-        return next(each for each in found if isinstance(each, Reason))
-    if len({each.types for each in known}) > 1:
-        return Reason(ReasonCode.RUN_ONCE, runtime_filter.probe.name)
-    return united(known) if len(known) > 1 else known[0]
-
-
-def _kinds_if_known(
-    metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySummary | Reason
-) -> tuple[KindLine, ...]:
-    try:
-        return _kinds(metadata, runtime_filter, keys)
-    except Exception:
-        logger.debug("Estimating a filter of %s failed", runtime_filter.probe.name, exc_info=True)
-        return ()
-
-
-def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySummary | Reason) -> tuple[KindLine, ...]:
-    relation, limits = runtime_filter.probe.relation, metadata.limits
-    table = metadata.table(relation)
-    if isinstance(table, Reason):
-        return ()
-    column = plan_column(table, relation, runtime_filter.probe.column)
-    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys, limits)
-    columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
-    columns = {**columns, column.name: column} if column.type is not None else columns
-    files = table.files(list(columns.values()))
-    remaining = prune_containers(files, wanted).kept
-    chosen = np.flatnonzero(remaining)
-    groups = None
-    if files.is_listed and len(chosen) <= limits.max_footers:
-        groups = table.row_groups(chosen, list(columns.values()), metadata.needed(relation)).seen_by_reader()
-    return before_build(kinds_of(filter_, Scanned(files, groups, remaining), limits.max_ranges))

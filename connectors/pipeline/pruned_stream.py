@@ -43,16 +43,16 @@ def prune_stream(
         return None, PrunedQuery.untouched(refusal, options)
     read = SparkPlan.read(spark, None, plan, keeps_ids=True, is_stream=True)
     static = {each.id for each in relations_of(read.root)} - read.streams
-    query = QueryRun.of(read, options, cache, probed=static)
-    query.run()
-    record = record_of_run(query)
-    warn(_STREAM, record.reasons, besides=NO_TROUBLE)
-    for scan in record.scans.values():
-        # The next micro-batch has scans of the same ids, so what they measure cannot be told apart.
-        scan.identity = None
-    if record.scans and (refusal := _emptied_side(query)) is not None:
-        return None, PrunedQuery.untouched(refusal, options)
-    return (_rewritten(query, plan) if record.scans else None), record
+    with QueryRun.of(read, options, cache, probed=static) as query:
+        query.run()
+        record = record_of_run(query)
+        warn(_STREAM, record.reasons, besides=NO_TROUBLE)
+        for scan in record.scans.values():
+            # The next micro-batch has scans of the same ids, so what they measure cannot be told apart.
+            scan.identity = None
+        if record.scans and (refusal := _emptied_side(query)) is not None:
+            return None, PrunedQuery.untouched(refusal, options)
+        return (_rewritten(query, plan) if record.scans else None), record
 
 
 def _emptied_side(query: QueryRun) -> Reason | None:

@@ -78,6 +78,13 @@ class QueryRun:
         scans = QueryScans(metadata, planner.options)
         return QueryRun(plan, planner, metadata, builds, scans, is_command=is_command)
 
+    def __enter__(self) -> QueryRun:  # noqa: PYI034 - Python 3.10 has no Self
+        """The run; at its end replacements are dropped, so that its record does not keep the rows of builds."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.plan.forget()
+
     def run(self) -> None:
         """Answers the planner until it has no more requests."""
         answered(self.planner.run(), self._answer)

@@ -115,6 +115,12 @@ class SparkPlan:
         """The JVM's attribute of the column at a place of a node's output."""
         return self._java.column(node.id, place)
 
+    def forget(self) -> None:
+        """Drops the replacements that the JVM was given, which may hold the rows of builds."""
+        if self._given:
+            self._given.clear()
+            self._java.forget()
+
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, BroadcastSide] = _NO_SIDES) -> Any:
         """The JVM's plan of `below` with the nodes at the places in `others` replaced.
 

@@ -12,6 +12,7 @@ from connectors.pipeline.query_run import QueryRun
 from connectors.rate_files import MeasuredRates, write_rates
 from connectors.registry import optimized
 from connectors.spark.plan_reader import SparkPlan
+from pruning import explain
 from pruning.cost.corrections import BUILDS, CorrectionLimits
 from pruning.cost.rates import CostRates
 from pruning.options import GIVEN, MACHINE, SESSION, PruningOptions
@@ -175,3 +176,19 @@ def test_query_is_planned_by_the_rates_of_its_session(spark, tmp_path):
     ]
     first = DEFAULTS.build_job
     assert [first, 2.0 * first, first] == pytest.approx([each.limits.costs.build_job for each in planned])
+
+
+def test_a_query_is_explained_by_the_rates_of_the_machine(spark, tmp_path):
+    for name, rows, files in (("fact", 200_000, 8), ("part", 1_000, 1)):
+        spark.range(0, rows, 1, files).selectExpr("id", "id % 7 AS of").write.parquet(str(tmp_path / name))
+    fact, part = (spark.read.parquet(str(tmp_path / name)) for name in ("fact", "part"))
+    df = fact.join(part.where("of = 3").select("id"), "id")
+
+    def is_filtered(**rates: float) -> bool:
+        write_rates(MeasuredRates.now(rates))
+        rate_files.forget_files()
+        return bool(explain(df, options=PruningOptions(cost_rates=MACHINE)).filters)
+
+    # Nanoseconds: of a byte from a slow disk, and of a build by a slow driver.
+    assert is_filtered(byte=1e4, driver_build=1.0, build_job=1.0)
+    assert not is_filtered(byte=1e-3, decoded_byte=1e-3, driver_build=1e12, build_job=1e12)

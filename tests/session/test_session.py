@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from connectors.pipeline import shown_plan
+from connectors.pipeline import explained_query
 from connectors.session import session_pruning
 from connectors.session.session_pruning import records
 from connectors.spark.jvm import jvm_session, optimizer_rules, session_over, set_optimizer_rules
@@ -213,7 +213,7 @@ def test_explaining_starts_no_build(spark, query, enabled, planned, capsys):
 
 def test_a_plan_that_cannot_be_read_is_shown_as_it_is(spark, query, enabled, monkeypatch, caplog):
     before = list(map(id, records(enabled())))
-    monkeypatch.setattr(shown_plan, "answered", Mock(side_effect=ZeroDivisionError))
+    monkeypatch.setattr(explained_query, "answered", Mock(side_effect=ZeroDivisionError))
     with caplog.at_level(logging.WARNING, logger="scanprune"):
         assert "scanprune" not in spark.sql(f"EXPLAIN {query}").collect()[0][0]
     assert ([], before) == (caplog.records, list(map(id, records(spark))))

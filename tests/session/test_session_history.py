@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JError
 
 from connectors.pipeline.pruned_query import PrunedQuery
 from connectors.session import session_pruning
 from connectors.session.session_history import NO_EXECUTION, SessionHistory
+from connectors.session.session_pruning import records
+from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, disable, history
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.verdict import NOTHING_TO_PRUNE
 from tests.queries.star import FILES, OPTIONS
+from tests.session.conftest import ROWS
 
 RECORD = PrunedQuery.untouched(Reason(ReasonCode.COMPUTED, "k"), PruningOptions())
 
@@ -42,7 +46,7 @@ def test_the_oldest_are_forgotten():
 @pytest.fixture
 def verdicts(spark):
     """The verdicts of the queries since the test began, newest first."""
-    session_pruning.state_of(spark).slot(session_pruning._Enabled).queries = SessionHistory(LIMITS.history_queries)
+    session_pruning._enabled(spark).queries = SessionHistory(LIMITS.history_queries)
     return lambda: [each.verdict.split(":")[0] for each in history(spark)]
 
 
@@ -72,6 +76,30 @@ def test_plain_queries_are_told_of(spark, star, query, enabled, verdicts):
     assert 5 == len(verdicts())
     spark.sql(text).collect()
     assert 5 == len(verdicts())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_records_keep_no_rows_of_builds(spark, query, enabled, monkeypatch):
+    given, replaced = [], SparkPlan.replaced
+
+    def noted(plan: SparkPlan, *arguments: object) -> object:
+        found = replaced(plan, *arguments)
+        given.append(dict(plan._given))
+        return found
+
+    monkeypatch.setattr(SparkPlan, "replaced", noted)
+    enabled()
+    assert ROWS == spark.sql(query).count()
+    plan = records(spark)[0].answer.__self__.plan
+    names = [str(each.nodeName()) for each in given[-1].values()]
+    assert "LocalRelation" in names
+    assert {} == plan._given
+    with pytest.raises(Py4JError):
+        plan._java.replaced(0, plan.root.id, str(next(iter(given[-1]))), "")
+    (told, *_) = history(spark)
+    assert [(2, FILES)] == [(each.planned.files_kept, each.planned.files_total) for each in told.tables]
+    assert told.builds
 
 
 @pytest.mark.spark

@@ -124,6 +124,13 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
+     * Drops the plans that were given: they may hold the rows of builds.
+     */
+    public void forget() {
+        others.clear();
+    }
+
+    /**
      * The part of the plan from the lowest node at place first to its top node, rewritten by NodeReplacer with the
      * plans that were given for some places.
      */
