@@ -81,6 +81,7 @@ class SessionPruning:
     _refusals: Refusals = field(default_factory=Refusals)
     _others: OtherSessions = field(default_factory=OtherSessions)
     _streams: StreamRefusals = field(default_factory=StreamRefusals)
+    _tells: bool = False
 
     def apply(self, query: Any) -> Any:
         """The pruned plan of a `PlannedQuery`, None where it stays as it is, and for what Java only tells by a text."""
@@ -123,8 +124,16 @@ class SessionPruning:
             log_verdict(record)
         return plan
 
+    def follow_log(self) -> None:
+        """Lets Java tell of queries with nothing to prune while the logger wants a line for each query."""
+        tells = logger.isEnabledFor(logging.INFO)
+        if tells != self._tells and (rule := self.rule) is not None:
+            rule.tellAll(tells)
+            self._tells = tells
+
     def add_plain(self) -> None:
         """Adds to the history the queries that Java has not handed over since the last call."""
+        self.follow_log()
         if (rule := self.rule) is not None:
             self.queries.add_plain(int(rule.plainQueries()))
 
@@ -215,8 +224,7 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     start_callbacks(spark)
     names = (" ".join(each) for each in astuple(session_names(spark)))
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
-    if logger.isEnabledFor(logging.INFO):
-        pruning.rule.tellAll()
+    pruning.follow_log()
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
     enabled.pruning, enabled.queries = pruning, pruning.queries
 

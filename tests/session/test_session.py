@@ -96,9 +96,17 @@ def test_disable_leaves_the_next_query_alone(spark, query, enabled, planned):
 
 
 @pytest.mark.parametrize("star", ["delta"], indirect=True)
-def test_each_query_is_one_line_of_the_log_when_asked(spark, query, enabled, caplog):
+def test_each_query_is_one_line_of_the_log_when_asked(spark, query, enabled, caplog, star):
+    plain = f"SELECT sum(amount) FROM {star}sales"
     enabled()
+    spark.sql(plain).collect()
+    assert [] == caplog.records
     with caplog.at_level(logging.INFO, "scanprune"):
+        spark.sql(query).collect()
+        assert "nothing to prune" not in caplog.text
+        spark.sql(plain).collect()
+        assert 1 == caplog.text.count("nothing to prune: no join")
+        caplog.clear()
         spark.sql(query).collect()
     lines = [each.message for each in caplog.records if each.name == "scanprune" and each.levelno == logging.INFO]
     assert [line for line in lines if line.startswith(f"reads 2 of {FILES} files")] == lines[-1:]

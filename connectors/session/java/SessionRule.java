@@ -74,10 +74,10 @@ public class SessionRule extends Rule {
     }
 
     /**
-     * Tells Python of each query that has nothing to prune, for a log.
+     * Tells Python of each query that has nothing to prune, for a log, or of none.
      */
-    public void tellAll() {
-        tellsAll = true;
+    public void tellAll(boolean tellsAll) {
+        this.tellsAll = tellsAll;
     }
 
     /**
