@@ -23,8 +23,9 @@ from pyspark.sql import SparkSession
 
 from connectors.builds.materialized import MaterializedRows
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
+from connectors.connector_names import noted_confs
 from connectors.jobs.runner import BuildScheduler
-from connectors.registry import fingerprints, noted_confs
+from connectors.registry import fingerprints
 from connectors.spark.jvm import JavaFile, error_kind, instance, jvm_session
 from connectors.spark.plan_facts import FINGERPRINT_TEXT, refused
 from pruning.keys.cache import PruningCache

@@ -16,10 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from connectors.connector_names import file_formats
 from connectors.jobs.executed_plan import execution_released
 from connectors.keys.frame import key_types
 from connectors.keys.local import built
-from connectors.registry import before_execution, file_formats
+from connectors.registry import before_execution
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.plan_facts import refused
 from connectors.spark.transfer import long_bytes

@@ -9,8 +9,9 @@ from typing import Any
 
 from connectors.base import Table
 from connectors.columns import Column
+from connectors.connector_names import file_formats, snapshot_calls
 from connectors.jobs.runner import Build, run_all
-from connectors.registry import PlanTable, file_formats, scan_of, snapshot_calls, table_of
+from connectors.registry import PlanTable, scan_of, table_of
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
 from connectors.spark.jvm import cancelled_job, error_kind

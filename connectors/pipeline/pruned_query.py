@@ -15,11 +15,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.connector_names import size_calls
 from connectors.cost_rates import rates_of
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import NO_TROUBLE, warn
-from connectors.registry import before_execution, optimized, optimized_query, pinned_plan, size_calls
+from connectors.registry import before_execution, optimized, optimized_query, pinned_plan
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate

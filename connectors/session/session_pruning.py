@@ -17,12 +17,12 @@ from weakref import WeakValueDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from connectors.connector_names import session_names
 from connectors.pipeline.explained_query import shown_plan
 from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
-from connectors.registry import session_names
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
 from connectors.session.session_history import NO_EXECUTION, QueryRecord, SessionHistory

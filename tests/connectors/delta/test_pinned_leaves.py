@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.registry import file_formats, optimized, snapshot_calls, table_of
+from connectors.connector_names import file_formats, snapshot_calls
+from connectors.registry import optimized, table_of
 from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import explain, prune
