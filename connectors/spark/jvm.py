@@ -138,6 +138,10 @@ def start_callbacks(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     if not isinstance(gateway, ClientServer):
         raise UnsupportedSessionError(_NOT_PINNED)
+    server = gateway.__dict__.get("_callback_server")
+    if server is not None and server.is_shutdown:
+        # PySpark would take it for one that answers.
+        gateway._callback_server = None
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
 
 
