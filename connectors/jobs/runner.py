@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
-from connectors.spark.jvm import cancelled_job, error_kind, has_jvm
+from connectors.spark.jvm import cancelled_job, error_kind, has_jvm, java_names
 from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -31,6 +31,8 @@ from pruning.reasons import Reason, ReasonCode
 logger = logging.getLogger("scanprune")
 
 T = TypeVar("T")
+# In the form of Spark's own error, by which the query ends.
+_INTERRUPTED = "[SPARK_JOB_CANCELLED] The thread of the query was interrupted"
 # The property of a thread by which a session that prunes its queries leaves those of builds alone (SessionRule.java).
 _INSIDE = "scanprune.inside"
 
@@ -92,6 +94,10 @@ def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progre
         for each in pending:
             if time.monotonic() >= each.deadline:
                 each.end()
+        if pending and _is_interrupted(pending[0].spark):
+            for each in pending:
+                each.is_interrupted = True
+                each.end()
         pending = [each for each in pending if not each.is_cancelled]
         if pending:
             on_progress([each.progress() for each in pending])
@@ -107,6 +113,7 @@ class _Running(Generic[T]):
     tag: str = field(default_factory=lambda: f"scanprune-{uuid.uuid4().hex}")
     started: float = field(default_factory=time.monotonic)
     is_cancelled: bool = False
+    is_interrupted: bool = False
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -173,6 +180,8 @@ class _Running(Generic[T]):
         return Progress(self.build.subject, seconds, done, total)
 
     def result(self, timeout: float) -> T | Reason:
+        if self.is_interrupted:
+            return Reason(ReasonCode.BUILD_CANCELLED, self.build.subject, _INTERRUPTED)
         if self.is_cancelled:
             return Reason(ReasonCode.BUILD_TIMED_OUT, self.build.subject, f"{timeout:g} seconds")
         error = self.future.exception()
@@ -184,6 +193,19 @@ class _Running(Generic[T]):
         if (cancelled := cancelled_job(error)) is not None:
             return Reason(ReasonCode.BUILD_CANCELLED, self.build.subject, cancelled)
         return Reason(ReasonCode.BUILD_FAILED, self.build.subject, error_kind(error))
+
+
+def _is_interrupted(spark: SparkSession) -> bool:
+    """True once the thread of the JVM that plans the query was interrupted, by which Connect ends a statement.
+
+    The thread waits for this one, and would notice only after the builds.
+    """
+    if not has_jvm(spark):
+        return False
+    try:
+        return bool(java_names(spark).java.lang.Thread.currentThread().isInterrupted())
+    except (Py4JError, OSError, AttributeError):
+        return False
 
 
 def _add_tag(spark: SparkSession, tag: str) -> None:
