@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,13 +12,16 @@ from pyspark.sql import SparkSession
 from connectors.session import session_pruning
 from pruning import PruningOptions, disable, enable
 from tests.queries import conftest as of_queries
+from tests.queries import test_builds_end as of_builds
 from tests.queries.star import OPTIONS
+from tests.session.streams import FIRST, SECOND, Streams, add
 
 MONTH = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
 ROWS = 750
 
 
 star = of_queries.star
+assert_no_leftovers = of_builds.assert_no_leftovers
 
 
 @pytest.fixture
@@ -48,3 +53,26 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
     monkeypatch.setattr(session_pruning, "prune_plan", counting)
     return lambda: made[0]
+
+
+@pytest.fixture(scope="module")
+def arrived(spark, tmp_path_factory) -> dict[str, str]:
+    """Folders of two files, each the days of a micro-batch, by format."""
+    folders = {}
+    for format_ in ("delta", "parquet", "json"):
+        folders[format_] = str(tmp_path_factory.mktemp("arrived") / format_)
+        for days in (FIRST, SECOND):
+            add(spark, folders[format_], days, format_)
+    return folders
+
+
+@pytest.fixture
+def streams(spark, tmp_path, enabled) -> Iterator[Streams]:
+    yield Streams(spark, tmp_path, enabled)
+    disable(spark)
+    assert [] == spark.streams.active
+    deadline, tracker = time.monotonic() + 30, spark.sparkContext.statusTracker()
+    while tracker.getActiveJobsIds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [] == list(tracker.getActiveJobsIds())
+    assert [] == [each.name for each in threading.enumerate() if each.name.startswith("build of")]

@@ -2,120 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
-from pyspark.sql.functions import broadcast, expr, udf
+from pyspark.sql.functions import broadcast, expr
 
-from connectors.session import session_pruning
-from pruning import PruningOptions, ReasonCode, disable
-from sample_data.rows import Rows
+from pruning import ReasonCode, disable
 from tests.costs import ALWAYS
-from tests.queries.star import DAYS_PER_FILE, FILES, OPTIONS, ROWS_PER_DAY
+from tests.queries.star import OPTIONS, ROWS_PER_DAY
+from tests.session.streams import FIRST, KEPT, SECOND, add, stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ONE_FORMAT = pytest.mark.parametrize("star", ["delta"], indirect=True)
-# The days of two micro-batches: those of the first lie in one file of the sales, those of the second in two.
-FIRST, SECOND = (3, 4), (41, 60, 1000)
-KEPT = [1, 2]
-
-
-@pytest.fixture(scope="module")
-def arrived(spark, tmp_path_factory) -> dict[str, str]:
-    """Folders of two files, each the days of a micro-batch, by format."""
-    folders = {}
-    for format_ in ("delta", "parquet", "json"):
-        folders[format_] = str(tmp_path_factory.mktemp("arrived") / format_)
-        for days in (FIRST, SECOND):
-            add(spark, folders[format_], days, format_)
-    return folders
-
-
-def add(spark: SparkSession, folder: str, days: tuple[int, ...], format_: str = "delta") -> None:
-    """Appends a file with these days."""
-    rows = spark.createDataFrame([(day, f"arrived {day}") for day in days], "day int, name string")
-    rows.coalesce(1).write.format(format_).mode("append").save(folder)
-
-
-def stream(spark: SparkSession, folder: str, format_: str = "delta") -> DataFrame:
-    """The stream of a folder, a file at a time."""
-    reader = spark.readStream.format(format_).option("maxFilesPerTrigger", 1)
-    return (reader if format_ == "delta" else reader.schema("day int, name string")).load(folder)
-
-
-class Streams:
-    """Streams that write to tables of their own, and the records that the session has made since."""
-
-    def __init__(self, spark: SparkSession, folder: Path, enabled: Callable[..., object]) -> None:
-        self.spark, self.folder, self.enabled = spark, folder, enabled
-        self.before = [*session_pruning.records(spark)]
-
-    def started(self, name: str, df: DataFrame, mode: str = "append", sink: str = "delta") -> Any:
-        """The started stream of all that is there, from the checkpoint of an earlier stream of that name."""
-        writer = df.writeStream.format(sink).outputMode(mode).trigger(availableNow=True)
-        writer = writer.option("checkpointLocation", str(self.folder / "checkpoints" / name))
-        if sink == "memory":
-            return writer.queryName(name).start()
-        return writer.start(str(self.folder / name))
-
-    def rows(self, name: str) -> Rows:
-        """The rows of a table that a stream has written."""
-        return Rows(self.spark.read.format("delta").load(str(self.folder / name)).collect())
-
-    def ran(self, name: str, df: DataFrame, mode: str = "append") -> tuple[Rows, list[list[int]]]:
-        """The rows that a stream has written, and the input rows of its sources for each micro-batch."""
-        query = self.started(name, df, mode)
-        query.awaitTermination()
-        return self.rows(name), [[each.numInputRows for each in one.sources] for one in query.recentProgress]
-
-    def agreed(
-        self, df: Callable[[], DataFrame], options: PruningOptions = OPTIONS, mode: str = "append"
-    ) -> tuple[Rows, list[list[int]]]:
-        """The rows and counts of a stream, which are equal with pruning and without."""
-        stock = self.ran("stock", df(), mode)
-        self.enabled(options)
-        assert stock == self.ran("pruned", df(), mode)
-        return stock
-
-    @property
-    def records(self) -> list[Any]:
-        """The records of the session since now, oldest first."""
-        found = session_pruning.records(self.spark)
-        return [each for each in reversed(found) if not any(each is known for known in self.before)]
-
-    def kept(self, table: str = "sales") -> list[int]:
-        """The files that were kept of a table, for each record with a filter of it."""
-        reports = [table for each in self.records for table in each.report().tables]
-        return [each.planned.files_kept for each in reports if each.planned.table.endswith(table)]
-
-    def codes(self) -> list[set[ReasonCode]]:
-        """The codes of the reasons of each record."""
-        return [{reason.code for reason in each.reasons} for each in self.records]
-
-
-@pytest.fixture
-def streams(spark, tmp_path, enabled) -> Iterator[Streams]:
-    yield Streams(spark, tmp_path, enabled)
-    disable(spark)
-    assert [] == spark.streams.active
-    deadline, tracker = time.monotonic() + 30, spark.sparkContext.statusTracker()
-    while tracker.getActiveJobsIds() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert [] == list(tracker.getActiveJobsIds())
-    assert [] == [each.name for each in threading.enumerate() if each.name.startswith("build of")]
 
 
 def read_by_plan(query: Any) -> set[int]:
@@ -304,126 +207,3 @@ def test_plans_that_are_only_shown_inside_of_a_batch_start_nothing(spark, star, 
     writer = writer.option("checkpointLocation", str(streams.folder / "checkpoint")).trigger(availableNow=True)
     writer.start().awaitTermination()
     assert [0, 2 * ROWS_PER_DAY, 1] * 2 == found
-
-
-@pytest.mark.full
-@ONE_FORMAT
-def test_a_stream_goes_on_from_its_checkpoint(spark, star, streams):
-    sales, folders = spark.table(f"{star}sales"), {}
-    for name in ("stock", "pruned"):
-        if name == "pruned":
-            streams.enabled()
-        folders[name] = str(streams.folder / f"arrived {name}")
-        for days in (FIRST, SECOND):
-            add(spark, folders[name], days)
-            _, counts = streams.ran(name, stream(spark, folders[name]).join(sales, "day", "left"))
-            assert [[len(days)]] == counts
-    assert streams.rows("stock") == streams.rows("pruned")
-    assert KEPT == streams.kept()
-
-
-@ONE_FORMAT
-@pytest.mark.parametrize("sink", ["delta", "foreachBatch"])
-def test_a_micro_batch_that_fails_is_written_once(spark, star, arrived, streams, sink):
-    """A Python function fails in a task of the second micro-batch, or a function does after its MERGE."""
-    flag = streams.folder / "fails"
-
-    def checked(day: int) -> int:
-        if day in SECOND and sink == "delta" and flag.exists():
-            raise ValueError(day)
-        return day
-
-    def merged(target: str) -> Callable[[DataFrame, int], None]:
-        def batch(df: DataFrame, number: int) -> None:
-            df.createOrReplaceTempView("batch")
-            df.sparkSession.sql(
-                f"MERGE INTO delta.`{target}` t USING (SELECT b.day, s.amount FROM batch b JOIN {star}sales s"
-                f" ON b.day = s.day) s ON t.amount = s.amount WHEN MATCHED THEN UPDATE SET seen = seen + 1"
-                " WHEN NOT MATCHED THEN INSERT (day, amount, seen) VALUES (s.day, s.amount, 1)"
-            )
-            if number and flag.exists():
-                raise ValueError(number)
-
-        return batch
-
-    def run(name: str) -> None:
-        source, target = stream(spark, arrived["delta"]), str(streams.folder / name)
-        if sink == "delta":
-            joined = source.join(spark.table(f"{star}sales"), "day").withColumn(
-                "day", udf(checked, "int", useArrow=False)("day")
-            )
-            streams.started(name, joined).awaitTermination()
-        else:
-            if not Path(target).exists():
-                spark.sql(f"CREATE TABLE delta.`{target}` (day int, amount bigint, seen int) USING delta")
-            writer = source.writeStream.foreachBatch(merged(target)).trigger(availableNow=True)
-            checkpoint = str(streams.folder / "checkpoints" / name)
-            writer.option("checkpointLocation", checkpoint).start().awaitTermination()
-
-    for name in ("stock", "pruned"):
-        if name == "pruned":
-            streams.enabled()
-        flag.touch()
-        with pytest.raises(StreamingQueryException, match="STREAM_FAILED"):
-            run(name)
-        flag.unlink()
-        run(name)
-    found = streams.rows("pruned")
-    assert (streams.rows("stock"), 4 * ROWS_PER_DAY) == (found, len(found))
-    # The second micro-batch is planned again after the restart.
-    assert [*KEPT, KEPT[-1]] == streams.kept()
-
-
-# A driver that is killed in the middle of its second micro-batch unless it is the second one.
-DRIVER = """
-import os, signal, sys
-from connectors.spark.session import spark_session
-from pruning import enable
-from pyspark.sql.functions import expr, udf
-from tests.queries.star import OPTIONS
-
-folder, pruned, kills = sys.argv[1], sys.argv[2] == "pruned", sys.argv[3] == "kills"
-spark = spark_session("killed", conf={"spark.sql.shuffle.partitions": "2"})
-if pruned:
-    enable(spark, options=OPTIONS)
-parent = os.getpid()
-
-def checked(day):
-    if kills and day > 40:
-        os.kill(parent, signal.SIGKILL)
-    return day
-
-arrived = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(f"{folder}/arrived")
-sales = spark.read.format("delta").load(f"{folder}/sales")
-joined = arrived.join(sales, "day").withColumn("day", udf(checked, "int")("day"))
-writer = joined.writeStream.format("delta").trigger(availableNow=True)
-name = sys.argv[2]
-writer.option("checkpointLocation", f"{folder}/checkpoint {name}").start(f"{folder}/{name}").awaitTermination()
-if pruned:
-    from pruning import history
-    print("kept", [table.planned.files_kept for each in history(spark) for table in each.tables])
-spark.stop()
-"""
-
-
-@pytest.mark.full
-def test_a_driver_that_is_killed_in_a_micro_batch_leaves_every_row_once(spark, streams):
-    folder = streams.folder
-    sales = spark.range(0, FILES * DAYS_PER_FILE * ROWS_PER_DAY, 1, FILES)
-    sales = sales.selectExpr(f"cast(id div {ROWS_PER_DAY} AS int) AS day", "id AS amount")
-    sales.write.format("delta").save(str(folder / "sales"))
-    for days in (FIRST, SECOND):
-        add(spark, str(folder / "arrived"), days)
-
-    def driver(name: str, kills: str) -> subprocess.CompletedProcess[str]:
-        given = [sys.executable, "-c", DRIVER, str(folder), name, kills]
-        return subprocess.run(given, capture_output=True, text=True, timeout=300, check=False, env=os.environ)
-
-    for name in ("stock", "pruned"):
-        assert -signal.SIGKILL == driver(name, "kills").returncode
-        assert 2 * ROWS_PER_DAY == len(streams.rows(name))
-        done = driver(name, "ends")
-        assert 0 == done.returncode, done.stderr
-    assert f"kept [{KEPT[-1]}]" in done.stdout
-    found = streams.rows("pruned")
-    assert (streams.rows("stock"), 4 * ROWS_PER_DAY) == (found, len(found))
