@@ -15,6 +15,7 @@ from connectors.session.session_pruning import records
 from connectors.spark.jvm import optimized_plan, session_over
 from pruning import disable, history
 from tests.queries.star import BY_JOB, FILES
+from tests.queries.test_builds_end import running
 from tests.session.conftest import ROWS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -45,6 +46,7 @@ def test_what_is_no_plan_of_the_query_is_not_taken(spark, query, enabled, monkey
 @ONE_FORMAT
 def test_an_interrupt_while_a_build_runs_ends_the_query(spark, query, enabled):
     enabled(BY_JOB)
+    before = running(spark)
     tracker, main = spark.sparkContext.statusTracker(), threading.get_ident()
     assert main == threading.main_thread().ident
 
@@ -59,21 +61,19 @@ def test_an_interrupt_while_a_build_runs_ends_the_query(spark, query, enabled):
         spark.sql(f"{query} {ENDLESS}").collect()
     sender.join()
 
-    def running() -> tuple[list[int], list[str]]:
-        return list(tracker.getActiveJobsIds()), building()
-
-    # No job or build for a second, between which and the next one there might be a moment.
+    # No job, stage or build for a second, between which and the next one there might be a moment. Broadcasts of an
+    # interrupted query stay without pruning, too.
     quiet, deadline = 0, time.monotonic() + 60
     while quiet < 10 and time.monotonic() < deadline:
-        quiet = quiet + 1 if running() == ([], []) else 0
+        quiet = quiet + 1 if running(spark) == before else 0
         time.sleep(0.1)
-    assert ([], []) == running()
+    assert before == running(spark)
     # The session goes on.
     assert ROWS == spark.sql(query).count()
 
 
 @ONE_FORMAT
-def test_a_query_whose_job_group_is_cancelled_during_a_build_ends(spark, query, enabled):
+def test_a_query_whose_job_group_is_cancelled_during_a_build_ends(spark, query, enabled, assert_no_leftovers):
     enabled(BY_JOB)
     context, has_ended = spark.sparkContext, threading.Event()
 
@@ -96,7 +96,7 @@ def test_a_query_whose_job_group_is_cancelled_during_a_build_ends(spark, query, 
         has_ended.set()
         context.setLocalProperty("spark.jobGroup.id", None)
         context.setLocalProperty("spark.job.description", None)
-    assert not context.statusTracker().getActiveJobsIds()
+    assert_no_leftovers()
 
 
 @ONE_FORMAT
