@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import urlopen
 
 import pyspark
 import pytest
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from connectors.spark.servers import Endpoint
 from sample_data import process_tree
 from sample_data.rows import Rows
 from tests.session.server import Server, gone, server
@@ -155,14 +159,17 @@ def test_an_interrupted_query_ends_while_its_build_runs(connect, client, stock):
     assert stock == Rows(spark.sql(QUERY).collect())
 
 
-def beeline(url: str, *statements: str) -> str:
+def beeline_command(url: str, *statements: str) -> list[str]:
     jars = Path(pyspark.__file__).parent / "jars"
     java = shutil.which("java")
     assert java is not None
     command = [java, "-cp", f"{jars}/*", "org.apache.hive.beeline.BeeLine", "-u", url, "-n", "someone"]
     options = ["--silent=true", "--showHeader=false", "--outputformat=tsv2"]
-    each = [part for statement in statements for part in ("-e", statement)]
-    done = subprocess.run([*command, *options, *each], capture_output=True, text=True, check=False, timeout=120)
+    return [*command, *options, *(part for statement in statements for part in ("-e", statement))]
+
+
+def beeline(url: str, *statements: str) -> str:
+    done = subprocess.run(beeline_command(url, *statements), capture_output=True, text=True, check=False, timeout=120)
     assert 0 == done.returncode, done.stderr
     return done.stdout
 
@@ -177,6 +184,148 @@ def test_a_client_of_jdbc_gets_pruned_queries(thrift, stock):
     told = thrift.told()[before:]
     assert 1 == len(told)
     assert told[0].startswith(PRUNED)
+
+
+class Beeline:
+    """A client of JDBC that takes statements one after the other."""
+
+    def __init__(self, url: str) -> None:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            beeline_command(url), stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True
+        )
+        self._asked = 0
+
+    def run(self, statement: str) -> str:
+        """The lines that the client prints for a statement."""
+        self._asked += 1
+        end, lines = f"end of {self._asked}", list[str]()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{statement};\nSELECT concat('end of ', {self._asked});\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.strip().endswith(end):
+                return "".join(lines)
+            lines.append(line)
+        raise AssertionError("".join(lines))
+
+    def close(self) -> None:
+        """Ends the client as the end of its input does."""
+        self._process.communicate("!quit\n", timeout=60)
+
+
+@pytest.mark.full
+def test_sessions_of_clients_of_jdbc_are_apart(thrift, stock):
+    def rows(client: Beeline) -> Rows:
+        found = re.findall(r"^(\d+)\t(\d+)$", client.run(QUERY), re.MULTILINE)
+        return Rows([(int(day), int(amount)) for day, amount in found])
+
+    one, other = Beeline(thrift.url), Beeline(thrift.url)
+    try:
+        before = len(thrift.told())
+        one.run("SET spark.pruning.auto=false")
+        one.run("CREATE TEMPORARY VIEW mine AS SELECT 'of one' AS whose")
+        assert stock == rows(one)
+        assert before == len(thrift.told())
+        assert stock == rows(other)
+        assert before + 1 == len(thrift.told())
+        assert thrift.told()[-1].startswith(PRUNED)
+        assert "TABLE_OR_VIEW_NOT_FOUND" in other.run("SELECT * FROM mine")
+        assert "of one" in one.run("SELECT * FROM mine")
+        assert stock == rows(one)
+        assert before + 1 == len(thrift.told())
+    finally:
+        one.close()
+        other.close()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["connect", "thrift"])
+def test_a_merge_of_a_client_is_pruned(spark, lake, request, tmp_path, kind):
+    serving = request.getfixturevalue(kind)
+    for name in ("stock", "pruned"):
+        rows = spark.range(0, 320, 1, FILES).selectExpr("cast(id div 2 AS int) AS day", "id AS amount")
+        rows.write.format("delta").save(str(tmp_path / name))
+    source = f"SELECT day, -1L AS amount FROM parquet.`{lake / 'days'}` WHERE month = 2"
+    merge = f"MERGE INTO delta.`{{}}` t USING ({source}) s ON t.day = s.day WHEN MATCHED THEN UPDATE SET *"
+    spark.sql(merge.format(tmp_path / "stock"))
+    before, statement = len(serving.told()), merge.format(tmp_path / "pruned")
+    if kind == "connect":
+        request.getfixturevalue("client")().sql(statement).collect()
+    else:
+        beeline(serving.url, statement)
+    merged = {
+        name: Rows(spark.read.format("delta").load(str(tmp_path / name)).collect()) for name in ("stock", "pruned")
+    }
+    assert merged["stock"] == merged["pruned"]
+    told = [each.split(" (")[0] for each in serving.told()[before:] if each.startswith("reads ")]
+    assert [f"reads 2 of {FILES} files"] == told
+
+
+# A client of Connect that asks for rows and waits for them.
+CLIENT = """
+import sys
+from pyspark.sql.connect.session import SparkSession
+SparkSession(sys.argv[1]).sql(sys.argv[2]).collect()
+"""
+# Connect soon notices that nobody waits for an answer, and that a session is idle.
+SOON = {
+    "spark.connect.execute.manager.detachedTimeout": "2s",
+    "spark.connect.execute.manager.maintenanceInterval": "1s",
+    "spark.connect.session.manager.defaultSessionTimeout": "8s",
+    "spark.connect.session.manager.maintenanceInterval": "1s",
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["connect", "thrift"])
+def test_a_client_that_is_killed_during_a_build_leaves_nothing(lake, stock, tmp_path, kind):
+    port = Endpoint.free(kind, "127.0.0.1", 0).port
+    confs = {"always": "true", "limits.driver_scan_files": "0", "spark.sql.shuffle.partitions": "2"}
+    confs |= {"spark.ui.enabled": "true", "spark.ui.port": str(port), **(SOON if kind == "connect" else {})}
+    arguments = [part for name, value in confs.items() for part in ("--conf", f"{name}={value}")]
+    arguments += [part for name in ("sales", "days") for part in ("--table", f"{name}={lake / name}")]
+    page = f"http://127.0.0.1:{port}/{'connect' if kind == 'connect' else 'sqlserver'}/"
+
+    def left() -> tuple[int, int, int]:
+        """The sessions, the statements and the jobs of the server."""
+        with urlopen(page, timeout=30) as answer:
+            text = answer.read().decode()
+        sessions, statements = re.findall(r"(\d+)\s+session\(s\)\s+are online,\s+running\s+(\d+)", text)[0]
+        with urlopen(f"http://127.0.0.1:{port}/api/v1/applications", timeout=30) as answer:
+            (application,) = json.load(answer)
+        jobs = f"http://127.0.0.1:{port}/api/v1/applications/{application['id']}/jobs?status=running"
+        with urlopen(jobs, timeout=30) as answer:
+            return int(sessions), int(statements), len(json.load(answer))
+
+    def within(seconds: float, wanted: tuple[int, int, int]) -> bool:
+        until = time.monotonic() + seconds
+        while left() != wanted and time.monotonic() < until:
+            time.sleep(0.2)
+        return left() == wanted
+
+    with server(kind, tmp_path, "--log", *arguments) as running:
+        # Longer than any timeout of a server.
+        query = f"{QUERY} {ENDLESS}".replace("500", "1500")
+        command = [sys.executable, "-c", CLIENT, running.url, query]
+        client = subprocess.Popen(command if kind == "connect" else beeline_command(running.url, query))
+        assert within(60, (1, 1, 1)), left()
+        until = time.monotonic() + 60
+        while "Collecting the keys" not in running.log.read_text("utf-8") and time.monotonic() < until:
+            time.sleep(0.1)
+        assert ((1, 1, 1), []) == (left(), running.told())
+        client.kill()
+        client.wait()
+        assert within(60, (0, 0, 0)), left()
+        assert not [each for each in running.told() if each.startswith("reads ")]
+        if kind == "connect":
+            other = RemoteSession(running.url)
+            assert stock == Rows(other.sql(QUERY).collect())
+            other.client.close()
+        else:
+            beeline(running.url, QUERY)
+        assert running.told()[-1].startswith(PRUNED)
 
 
 @pytest.mark.full
