@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ def test_examples_run_and_prune(spark, capsys):
         run(ENABLE)
         verdict = next(line for line in ENABLE.splitlines() if "history(spark)[0])" in line).split("# ")[1]
         assert verdict.split(" (")[0] == history(spark)[0].verdict.split(" (")[0]
+        check_notebook(spark, names)
         run(MERGE)
         orders = f"delta.`{names['lake']}/orders`"
         assert (1, 40) == searched(spark)
@@ -48,8 +51,28 @@ def test_examples_run_and_prune(spark, capsys):
     assert "read 2 of 40 files" in capsys.readouterr().out
 
 
+def check_notebook(spark, names: dict[str, object]) -> None:
+    """The expression that README names, at the end of a cell, shows the latest query; then a query without a join."""
+    (expression,) = re.findall(r"In a notebook, `(.*?)` at the\s+end of a cell is a table", README.read_text("utf-8"))
+    shown = of_cell(f"latest = len(history(spark))\n{expression}", names)
+    assert "<table" in shown
+    assert escape(history(spark)[0].verdict) in shown
+    of_cell('spark.sql("SELECT count(*) FROM sales").show()', names)
+    assert "nothing to prune: no join" in of_cell(expression, names)
+
+
+def of_cell(source: str, names: dict[str, object]) -> str:
+    """The HTML that a notebook shows below a cell that has run: that of the expression at its end, empty for None."""
+    cell = ast.parse(source)
+    last = cell.body.pop() if isinstance(cell.body[-1], ast.Expr) else None
+    exec(compile(cell, "a cell", "exec"), names)  # noqa: S102 - the example as it stands
+    found = None if last is None else eval(compile(ast.Expression(last.value), "a cell", "eval"), names)  # noqa: S307
+    return "" if found is None else found._repr_html_()
+
+
 def searched(spark) -> tuple[int, int]:
     """The files of its target that the latest MERGE searched, and all of them."""
-    found = (table.planned for told in history(spark) for table in told.tables if "orders" in table.planned.table)
-    first = next(found)
+    planned = (table.planned for told in history(spark) for table in told.tables if "orders" in table.planned.table)
+    # The files that are written anew have no filter.
+    first = next(each for each in planned if each.filters)
     return first.files_kept, first.files_total
