@@ -23,6 +23,7 @@ from sample_data.rows import Rows, difference
 from tests import tiers
 from tests.queries.star import star_tables
 from tests.three_ways import ThreeWays, three_ways
+from tests.two_ways import WAYS, Interruptions, PrunedFrames, pruned_frames
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,6 +148,21 @@ def ways(spark: SparkSession) -> Iterator[ThreeWays]:
     """Tables registered by name, which all tests share, and queries over them answered in three ways."""
     with three_ways(spark) as found:
         yield found
+
+
+@pytest.fixture(params=WAYS)
+def pruned_frame(request: pytest.FixtureRequest) -> Iterator[PrunedFrames]:
+    """A function that prunes a DataFrame by `prune()`, and by an enabled session that plans it."""
+    with pruned_frames(request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def pruned_before(pruned_frame: PrunedFrames, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interruptions]:
+    """A function that prunes a DataFrame, and lets something happen before the rows are read."""
+    made = Interruptions(pruned_frame, monkeypatch)
+    yield made
+    assert not made.to_come, "the session planned no query"
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 
 from connectors.pipeline import pruned_query
 from connectors.scan.spark_scan import might_contain_column
-from pruning import explain, prune, report
+from pruning import explain, report
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
 from pruning.values.types import ValueType
@@ -42,25 +42,26 @@ def test_spark_adds_its_merged_bloom_filters_again(spark, ways, tmp_path):
     assert {"facts": (2, 2, 8)} == files(result)
 
 
-def test_bloom_filters_of_the_query_are_kept(spark, star):
+def test_bloom_filters_of_the_query_are_kept(spark, star, pruned_frame):
     """A bloom filter of the query may drop rows; Spark's own never change the result."""
     some = BloomFilter.of_capacity(10, 0.01)
     assert isinstance(some, BloomFilter)
     some = some.adding(row_hashes([ValueType.parse("int")], [np.array([3, 4])]))
     sales, days = spark.table(f"{star}sales"), spark.table(f"{star}days").where("month = 2")
     df = sales.where(might_contain_column(sales, ["item"], some.to_bytes())).join(days, "day")
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
     assert 30 <= result.count() < 30 * ROWS_PER_DAY
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_plan_refused_by_spark_leaves_the_query_unchanged(spark, star, monkeypatch):
+def test_plan_refused_by_spark_leaves_the_query_unchanged(spark, star, pruned_frame, monkeypatch):
     refused = Mock()
     refused._jdf.queryExecution.return_value.optimizedPlan.side_effect = ValueError("secret")
     monkeypatch.setattr(pruned_query, "frame_of", lambda *_: refused)
     df = spark.sql(f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2")
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
+    assert Rows(df.collect()) == Rows(result.collect())
     assert is_unchanged(df, result)
     assert ["the query: pruning failed (ValueError)"] == [str(each) for each in explain(result).reasons]
 
@@ -74,12 +75,12 @@ def partitions(spark, tmp_path) -> tuple[str, str]:
     return sales, days
 
 
-def test_dynamically_pruned_partitions_are_pruned(spark, partitions):
+def test_dynamically_pruned_partitions_are_pruned(spark, partitions, pruned_frame):
     sales, days = partitions
     query = f"SELECT sum(amount) FROM parquet.`{sales}` s JOIN parquet.`{days}` d ON s.day = d.day WHERE month = 1"
     df = spark.sql(query)
     assert "dynamicpruning" in optimised(df)
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (4, 4, 8)} == files(result)
 

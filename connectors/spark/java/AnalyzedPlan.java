@@ -1,4 +1,6 @@
 import org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.BloomFilterAggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 
@@ -7,9 +9,9 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * Precheck has found a candidate and Spark has optimised the query.
  *
  * hasBloom() walks operators and expressions, and is asked only where the optimised plan has a bloom filter. Of a query
- * whose analysed plan is not at hand, null, none counts as its own, since SQL has no name for such a condition.
+ * whose analysed plan is not at hand, null, those that a subquery aggregates count as Spark's, and others as its own.
  *
- * It relies on BloomFilterMightContain.
+ * It relies on BloomFilterMightContain, and on Spark's InjectRuntimeFilter making its filters by BloomFilterAggregate.
  */
 public class AnalyzedPlan {
     private final LogicalPlan plan;
@@ -19,10 +21,27 @@ public class AnalyzedPlan {
     }
 
     /**
-     * True if the query itself has a bloom filter, outside of plans inside its expressions.
+     * True if a bloom filter of the optimised plan may be one of the query itself: if the analysed plan has some,
+     * outside of plans inside its expressions.
      */
-    boolean hasBloom() {
-        return plan != null && hasBloom(plan);
+    boolean hasBloom(BloomFilterMightContain found) {
+        return plan == null ? !isAggregated(found) : hasBloom(plan);
+    }
+
+    private static boolean isAggregated(TreeNode node) {
+        return node instanceof BloomFilterAggregate || anyIsAggregated(node.children())
+            || node instanceof PlanExpression && isAggregated((TreeNode) ((PlanExpression) node).plan())
+            || node instanceof LogicalPlan && anyIsAggregated(((LogicalPlan) node).expressions());
+    }
+
+    private static boolean anyIsAggregated(scala.collection.Seq nodes) {
+        scala.collection.Iterator rest = nodes.iterator();
+        while (rest.hasNext()) {
+            if (isAggregated((TreeNode) rest.next())) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static boolean hasBloom(TreeNode node) {

@@ -65,6 +65,6 @@ public class SparkFilterRemover extends PlanVisitor {
 
     private boolean isSparksBloom(Expression condition) {
         return condition instanceof BloomFilterMightContain && SubqueryExpression$.MODULE$.hasSubquery(condition)
-            && !analyzed.hasBloom();
+            && !analyzed.hasBloom((BloomFilterMightContain) condition);
     }
 }
