@@ -134,23 +134,24 @@ def waiting(spark, folder: Path):
 
 
 @pytest.mark.parametrize("options", [OPTIONS, BY_JOB], ids=["on the driver", "by a job"])
-def test_nothing_is_left_after_success(spark, star, assert_no_leftovers, options):
-    result = prune(spark.sql(QUERY.format(star=star)), options=options)
-    assert [options is OPTIONS] == [each.on_driver for each in explain(result).builds]
+def test_nothing_is_left_after_success(spark, star, assert_no_leftovers, pruned_frame, options):
+    result = pruned_frame(spark.sql(QUERY.format(star=star)), options=options)
     assert 750 == result.count()
+    assert [options is OPTIONS] == [each.on_driver for each in explain(result).builds]
     assert {"sales": (2, 2, FILES)} == files(result)
     del result
     assert_no_leftovers()
 
 
-def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, monkeypatch, caplog):
+def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, pruned_frame, monkeypatch, caplog):
     def fails(*_) -> None:
         msg = "secret"
         raise ValueError(msg)
 
     monkeypatch.setattr(query_builds, "local_rows", fails)
     df = spark.sql(QUERY.format(star=star))
-    result = prune(df, options=BY_JOB)
+    result = pruned_frame(df, options=BY_JOB)
+    assert Rows(df.collect()) == Rows(result.collect())
     assert is_unchanged(df, result)
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     assert "collecting the keys failed (ValueError)" in caplog.text
@@ -159,26 +160,32 @@ def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, 
     assert_no_leftovers()
 
 
-def test_nothing_is_left_after_a_broadcast_join_build(spark, star, assert_no_leftovers, held_broadcasts):
-    result = prune(spark.sql(JOINED.format(star=star, bad=0)), options=OPTIONS)
-    assert_released(spark, held_broadcasts)
+def test_nothing_is_left_after_a_broadcast_join_build(spark, star, assert_no_leftovers, pruned_frame, held_broadcasts):
+    result = pruned_frame(spark.sql(JOINED.format(star=star, bad=0)), options=OPTIONS)
     assert 750 == result.count()
+    assert_released(spark, held_broadcasts)
     assert {"sales": (2, 2, FILES)} == files(result)
     del result
     assert_no_leftovers()
 
 
-def test_nothing_is_left_after_a_failed_broadcast_join_build(spark, star, assert_no_leftovers, held_broadcasts):
-    """The build fails at a row of the join, after the broadcast."""
+def test_nothing_is_left_after_a_failed_broadcast_join_build(
+    spark, star, assert_no_leftovers, pruned_frame, held_broadcasts
+):
+    """The build fails at a row of the join, after the broadcast, and so does the query."""
     df = spark.sql(JOINED.format(star=star, bad=67))
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
+    with pytest.raises(Exception, match="mine"):
+        result.collect()
     assert_released(spark, held_broadcasts)
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     del df, result
     assert_no_leftovers()
 
 
-def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_leftovers, monkeypatch, tmp_path):
+def test_failed_build_does_not_end_others_of_its_level(
+    spark, star, assert_no_leftovers, pruned_frame, monkeypatch, tmp_path
+):
     show = builds.Display.show
 
     def fails_beside_a_job(session, plan, name, *limits):
@@ -198,9 +205,9 @@ def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_le
     monkeypatch.setattr(query_builds, "local_rows", fails_beside_a_job)
     monkeypatch.setattr(builds.Display, "show", let_go)
     df = spark.sql(TWO.format(star=star))
-    result = prune(df, options=ALWAYS.with_limits(driver_scan_files=0))
-    assert [("BUILD_FAILED", "item")] == unfinished_builds(result)
+    result = pruned_frame(df, options=ALWAYS.with_limits(driver_scan_files=0))
     assert Rows(df.collect()) == Rows(result.collect())
+    assert [("BUILD_FAILED", "item")] == unfinished_builds(result)
     assert {"sales": (2, 2, FILES)} == files(result)
     del df, result
     assert_no_leftovers()
@@ -208,7 +215,9 @@ def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_le
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no_leftovers, monkeypatch, tmp_path):
+def test_timed_out_build_does_not_end_others_of_its_level(
+    spark, star, assert_no_leftovers, pruned_frame, monkeypatch, tmp_path
+):
     def slow(session, plan, name, *limits):
         if name == "item":
             waiting(session, tmp_path).collect()
@@ -216,10 +225,10 @@ def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no
 
     monkeypatch.setattr(query_builds, "local_rows", slow)
     df = spark.sql(TWO.format(star=star))
-    result = prune(df, options=replace(ALWAYS.with_limits(driver_scan_files=0), build_timeout_seconds=4.0))
+    result = pruned_frame(df, options=replace(ALWAYS.with_limits(driver_scan_files=0), build_timeout_seconds=4.0))
+    assert Rows(df.collect()) == Rows(result.collect())
     assert (tmp_path / "begun").exists()
     assert [("BUILD_TIMED_OUT", "item")] == unfinished_builds(result)
-    assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
     del df, result
     assert_no_leftovers()
@@ -231,7 +240,7 @@ def unfinished_builds(df) -> list[tuple[str, str]]:
     return [(each.code.name, each.subject) for each in reasons if each.code.name in {"BUILD_FAILED", "BUILD_TIMED_OUT"}]
 
 
-def test_builds_of_one_level_run_concurrently(spark, star, monkeypatch):
+def test_builds_of_one_level_run_concurrently(spark, star, pruned_frame, monkeypatch):
     """In sequence, the first build would wait for the second until the barrier times out."""
     meeting = threading.Barrier(2, timeout=20)
 
@@ -240,7 +249,9 @@ def test_builds_of_one_level_run_concurrently(spark, star, monkeypatch):
         return materialized.local_rows(*arguments)
 
     monkeypatch.setattr(query_builds, "local_rows", meets)
-    result = prune(spark.sql(TWO.format(star=star)), options=ALWAYS.with_limits(driver_scan_files=0))
+    df = spark.sql(TWO.format(star=star))
+    result = pruned_frame(df, options=ALWAYS.with_limits(driver_scan_files=0))
+    assert Rows(df.collect()) == Rows(result.collect())
     assert [] == unfinished_builds(result)
     assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).filters}
 
@@ -260,16 +271,16 @@ def test_nothing_is_left_after_a_timed_out_build(spark, star, assert_no_leftover
 
 
 @ONE_FORMAT
-def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_leftovers, monkeypatch):
+def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_leftovers, pruned_frame, monkeypatch):
     """The rows are too many to be materialized, and the deadline passes before a job collects their keys."""
     clock = Mock(monotonic=Mock(return_value=0.0))
     monkeypatch.setattr(runner, "time", clock)
     run_all, begun = builds.run_all, []
 
-    def counted(*arguments, **named):
+    def counted(session, wanted, **named):
         # A reference to a build would keep its broadcasts.
-        begun.append(True)
-        return run_all(*arguments, **named)
+        begun.extend(each.subject for each in wanted if not each.subject.startswith("statistics"))
+        return run_all(session, wanted, **named)
 
     monkeypatch.setattr(builds, "run_all", counted)
 
@@ -279,10 +290,12 @@ def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_l
 
     monkeypatch.setattr(query_builds, "local_rows", late)
     df = spark.sql(QUERY.format(star=star))
-    result = prune(df, options=BY_JOB)
-    assert [True] == begun
+    result = pruned_frame(df, options=BY_JOB)
+    assert Rows(df.collect()) == Rows(result.collect())
+    assert ["day"] == begun
     assert is_unchanged(df, result)
     assert "BUILD_TIMED_OUT" in {each.code.name for each in explain(result).reasons}
+    del df, result
     assert_no_leftovers()
 
 
@@ -303,12 +316,12 @@ def test_nothing_is_left_after_an_interrupt(spark, star, assert_no_leftovers, mo
     assert_no_leftovers()
 
 
-def test_nothing_is_left_after_an_error_in_the_action(spark, star, assert_no_leftovers):
+def test_nothing_is_left_after_an_error_in_the_action(spark, star, assert_no_leftovers, pruned_frame):
     query = QUERY.format(star=star).replace("s.*", "raise_error(concat('mine', s.amount))")
-    result = prune(spark.sql(query), options=OPTIONS)
-    assert [("sales", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
+    result = pruned_frame(spark.sql(query), options=OPTIONS)
     with pytest.raises(Exception, match="mine"):
         result.collect()
+    assert [("sales", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
     del result
     assert_no_leftovers()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from connectors.builds.query_builds import QueryBuilds
-from pruning import explain, prune
+from pruning import explain
 from sample_data.rows import Rows
 from tests.queries.star import OPTIONS
 
@@ -86,17 +87,16 @@ CASES = [
 # Failure catalogue 47: a build that runs as a job of its own gets its own snapshot.
 @pytest.mark.full
 @pytest.mark.parametrize(("format_", "commit", "options"), CASES)
-def test_commit_between_pruning_and_the_action_changes_no_row(
-    spark, tmp_path, format_, commit: Callable[[Lake], None], options
+def test_commit_between_pruning_and_reading_changes_no_row(
+    spark, tmp_path, pruned_before, format_, commit: Callable[[Lake], None], options
 ):
     lake = Lake(spark, format_, str(tmp_path))
     expected = lake.rows(spark.sql(lake.query))
-    result = prune(spark.sql(lake.query), options=options)
+    result = pruned_before(lambda: commit(lake), spark.sql(lake.query), options=options)
+    assert expected == lake.rows(result)
     assert [(1, FILES)] == [
         (it.files_kept, it.files_total) for it in explain(result).tables if it.table.startswith("sales")
     ]
-    commit(lake)
-    assert expected == lake.rows(result)
     assert DAYS_PER_FILE == len(expected)
     if commit is not optimised:
         assert expected != lake.rows(spark.sql(lake.query))
@@ -104,7 +104,7 @@ def test_commit_between_pruning_and_the_action_changes_no_row(
 
 @pytest.mark.parametrize(("format_", "commit", "options"), CASES)
 def test_commit_between_build_and_decision_changes_no_row(
-    spark, tmp_path, monkeypatch, format_, commit: Callable[[Lake], None], options
+    spark, tmp_path, pruned_frame, monkeypatch, format_, commit: Callable[[Lake], None], options
 ):
     lake = Lake(spark, format_, str(tmp_path))
     expected = lake.rows(spark.sql(lake.query))
@@ -113,28 +113,28 @@ def test_commit_between_build_and_decision_changes_no_row(
     def run_and_commit(self, requests):
         found = run(self, requests)
         if not commits:
-            commits.append(commit(lake))
+            with ThreadPoolExecutor(1) as pool:
+                commits.append(pool.submit(commit, lake).result())
         return found
 
     monkeypatch.setattr(QueryBuilds, "run", run_and_commit)
-    result = prune(spark.sql(lake.query), options=options)
+    result = pruned_frame(spark.sql(lake.query), options=options)
+    assert expected == lake.rows(result)
     assert [None] == commits
     assert [1] == [it.files_kept for it in explain(result).tables if it.table.startswith("sales")]
-    assert expected == lake.rows(result)
 
 
 @pytest.mark.parametrize("commit", [days_overwritten, sales_overwritten], ids=lambda each: each.__name__)
-def test_overwritten_parquet_files_fail_the_query(spark, tmp_path, commit):
+def test_overwritten_parquet_files_fail_the_query(spark, tmp_path, pruned_before, commit):
     """Parquet has no versions: overwritten files cannot be read any more."""
     lake = Lake(spark, "parquet", str(tmp_path))
-    result = prune(spark.sql(lake.query), options=TWICE)
-    commit(lake)
+    result = pruned_before(lambda: commit(lake), spark.sql(lake.query), options=TWICE)
     with pytest.raises(Exception, match=r"FAILED_READ_FILE|does not exist"):
         result.collect()
 
 
 @pytest.mark.full
-def test_table_joined_with_its_older_version(spark, tmp_path):
+def test_table_joined_with_its_older_version(spark, tmp_path, pruned_frame):
     lake = Lake(spark, "delta", str(tmp_path))
     sales_overwritten(lake)
     lake.spark.sql(f"OPTIMIZE delta.`{lake.sales}`").collect()
@@ -143,7 +143,7 @@ def test_table_joined_with_its_older_version(spark, tmp_path):
         JOIN delta.`{lake.sales}` VERSION AS OF 1 b ON a.day = b.day
         JOIN delta.`{lake.days}` d ON a.day = d.day WHERE month = 2 GROUP BY 1"""
     expected = lake.rows(spark.sql(query))
-    result = prune(spark.sql(query), options=TWICE)
+    result = pruned_frame(spark.sql(query), options=TWICE)
     assert expected == lake.rows(result)
     sales = [it for it in explain(result).tables if it.table.startswith("sales")]
     versions = {it.version: (it.files_kept, it.files_total) for it in sales}
