@@ -101,11 +101,16 @@ def jobs(spark, monkeypatch):
     return jobs_since_last_call
 
 
-def agreed(spark, query: str, cache: PruningCache, options: PruningOptions = OPTIONS):
+@pytest.fixture
+def agreed(pruned_frame):
     """The pruned query, after a check that its rows are those of the query."""
-    result = prune(spark.sql(query), options=options, cache=cache)
-    assert Rows(spark.sql(query).collect()) == Rows(result.collect())
-    return result
+
+    def run(spark, query: str, cache: PruningCache | None, options: PruningOptions = OPTIONS):
+        result = pruned_frame(spark.sql(query), options=options, cache=cache)
+        assert Rows(spark.sql(query).collect()) == Rows(result.collect())
+        return result
+
+    return run
 
 
 def kept_files(result) -> list[int | None]:
@@ -121,7 +126,7 @@ def not_cached(result) -> list[str]:
     return [each.detail for each in explain(result).reasons if each.code.name == "NOT_CACHED"]
 
 
-def test_cached_build_runs_once(spark, lake, jobs):
+def test_cached_build_runs_once(spark, lake, jobs, agreed):
     cache = PruningCache()
     first = agreed(spark, lake.query(), cache)
     assert 0 < jobs()
@@ -140,11 +145,11 @@ def test_cached_build_runs_once(spark, lake, jobs):
     cache.clear()
     assert [False] == from_cache(agreed(spark, lake.query(), cache))
     jobs()
-    assert [False] == from_cache(prune(spark.sql(lake.query()), options=OPTIONS))
+    assert [False] == from_cache(agreed(spark, lake.query(), None))
     assert 0 < jobs()
 
 
-def test_too_many_rows_are_cached_as_keys(spark, lake, jobs):
+def test_too_many_rows_are_cached_as_keys(spark, lake, jobs, agreed):
     cache, options = PruningCache(), OPTIONS.with_limits(joined_rows=5)
     for is_kept in (False, True):
         result = agreed(spark, lake.query(), cache, options)
@@ -155,7 +160,7 @@ def test_too_many_rows_are_cached_as_keys(spark, lake, jobs):
 
 
 @pytest.mark.full
-def test_key_limits_are_part_of_the_cache_key(spark, lake):
+def test_key_limits_are_part_of_the_cache_key(spark, lake, agreed):
     cache = PruningCache()
     few = FREE_BUILDS.with_limits(max_build_keys=3)
     for options in (few, OPTIONS):
@@ -168,7 +173,7 @@ def test_key_limits_are_part_of_the_cache_key(spark, lake):
 
 # Failure catalogue 56: plans that are prepared once keep the statistics of an outdated version.
 @pytest.mark.full
-def test_cache_distinguishes_table_versions(spark, sales, tmp_path, jobs):
+def test_cache_distinguishes_table_versions(spark, sales, tmp_path, jobs, agreed):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     before = agreed(spark, lake.query(), cache)
     lake.write(lake.days, lake.months("2").where("day IN (3, 55)"), "append")
@@ -185,7 +190,7 @@ def test_cache_distinguishes_table_versions(spark, sales, tmp_path, jobs):
 
 # Failure catalogue 47, 49: a query that was planned at one version gets no keys of another version.
 @pytest.mark.full
-def test_query_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path):
+def test_query_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path, agreed):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
     expected = Rows(planned.collect())
@@ -196,7 +201,7 @@ def test_query_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path)
 
 
 @pytest.mark.full
-def test_recreated_table_is_not_found_in_the_cache(spark, sales, tmp_path):
+def test_recreated_table_is_not_found_in_the_cache(spark, sales, tmp_path, agreed):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     agreed(spark, lake.query(), cache)
     shutil.rmtree(lake.days)
@@ -208,7 +213,9 @@ def test_recreated_table_is_not_found_in_the_cache(spark, sales, tmp_path):
 
 
 @pytest.mark.full
-def test_overwritten_parquet_files_are_not_found_in_the_cache(spark, sales, tmp_path, monkeypatch):
+def test_overwritten_parquet_files_are_not_found_in_the_cache(
+    spark, sales, tmp_path, monkeypatch, agreed, pruned_frame
+):
     lake, cache = Lake(spark, sales / "parquet" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
     agreed(spark, lake.query(), cache)
@@ -225,7 +232,8 @@ def test_overwritten_parquet_files_are_not_found_in_the_cache(spark, sales, tmp_
     assert [True] == from_cache(agreed(spark, lake.query(), cache))
     # A query that listed the file before it was overwritten reads the new content, so cached keys of the old content
     # are wrong.
-    stale = prune(planned, options=OPTIONS, cache=cache)
+    stale = pruned_frame(planned, options=OPTIONS, cache=cache)
+    assert 10 == len(stale.collect())
     assert (["a file of it is not the one that was listed"], [False]) == (not_cached(stale), from_cache(stale))
     cache.clear()
     run = QueryBuilds.run
@@ -241,7 +249,7 @@ def test_overwritten_parquet_files_are_not_found_in_the_cache(spark, sales, tmp_
 
 
 @pytest.mark.full
-def test_cache_key_of_a_pruned_build_includes_its_filters(spark, sales, tmp_path, jobs):
+def test_cache_key_of_a_pruned_build_includes_its_filters(spark, sales, tmp_path, jobs, agreed):
     """Keys of another build filter the scan of days, so they are part of the cache key."""
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     days = lake.months("day div 10").repartitionByRange(6, "day")
@@ -262,7 +270,7 @@ def test_cache_key_of_a_pruned_build_includes_its_filters(spark, sales, tmp_path
 
 
 @pytest.mark.full
-def test_sessions_share_entries_only_with_equal_confs(spark, sales, tmp_path):
+def test_sessions_share_entries_only_with_equal_confs(spark, sales, tmp_path, agreed):
     lake, cache, other = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache(), same_session(spark)
     query = lake.query(where="to_date(moment) = '2024-01-21'")
     assert [False] == from_cache(agreed(spark, query, cache))
@@ -273,7 +281,7 @@ def test_sessions_share_entries_only_with_equal_confs(spark, sales, tmp_path):
     assert [20] == [row.day for row in agreed(spark, query, cache).collect()]
 
 
-def test_commit_to_another_table_leaves_entries(spark, lake, tmp_path):
+def test_commit_to_another_table_leaves_entries(spark, lake, tmp_path, agreed):
     """Delta notes the version of each commit in a conf of the session."""
     cache = PruningCache()
     spark.conf.unset(LAST_COMMIT)
@@ -283,11 +291,12 @@ def test_commit_to_another_table_leaves_entries(spark, lake, tmp_path):
     assert [True] == from_cache(agreed(spark, lake.query(), cache))
 
 
-def test_confs_changed_during_a_build_prevent_caching(spark, lake, conf, monkeypatch):
-    run, cache = QueryBuilds.run, PruningCache()
+def test_confs_changed_during_a_build_prevent_caching(spark, lake, conf, monkeypatch, agreed):
+    run, cache, zone = QueryBuilds.run, PruningCache(), "spark.sql.session.timeZone"
+    conf(zone, "UTC")
 
     def set_meanwhile(self, requests):
-        conf("spark.sql.session.timeZone", "Asia/Tokyo")
+        self.scheduler.spark.conf.set(zone, "Asia/Tokyo")
         return run(self, requests)
 
     monkeypatch.setattr(QueryBuilds, "run", set_meanwhile)
@@ -296,13 +305,13 @@ def test_confs_changed_during_a_build_prevent_caching(spark, lake, conf, monkeyp
 
 
 @pytest.mark.full
-def test_concurrent_queries_share_a_cache(spark, lake):
+def test_concurrent_queries_share_a_cache(spark, lake, pruned_frame):
     cache = PruningCache(max_entries=2)
     queries = [lake.query(where=f"month = {at % 3}") for at in range(9)]
     expected = {query: Rows(spark.sql(query).collect()) for query in set(queries)}
 
     def work(query: str) -> bool:
-        result = prune(spark.sql(query), options=OPTIONS, cache=cache)
+        result = pruned_frame(spark.sql(query), options=OPTIONS, cache=cache)
         return expected[query] == Rows(result.collect()) and [1] == kept_files(result)
 
     with ThreadPoolExecutor(3) as threads:
@@ -311,7 +320,7 @@ def test_concurrent_queries_share_a_cache(spark, lake):
 
 
 # Failure catalogue 59: Spark may evict cached rows and compute them again from a table that has changed.
-def test_dataframe_cache_and_oversized_rows_are_not_cached(spark, lake):
+def test_dataframe_cache_and_oversized_rows_are_not_cached(spark, lake, agreed):
     cache = PruningCache()
     cached = spark.sql(f"SELECT * FROM {lake.format}.`{lake.days}` WHERE month = 2").cache()
     try:
@@ -333,7 +342,7 @@ def test_value_that_is_no_cache_is_refused(spark):
         prune(spark.range(1), cache={})
 
 
-def test_failed_fingerprint_runs_the_build(spark, lake, monkeypatch):
+def test_failed_fingerprint_runs_the_build(spark, lake, monkeypatch, agreed):
     def fails(*_):
         msg = "secret"
         raise PySparkException(msg)

@@ -11,6 +11,7 @@ from connectors.pipeline.records import record_of
 from pruning import PruningOptions, explain, prune, report
 from pruning.cost.rates import CostRates
 from pruning.reasons import ReasonCode
+from sample_data.rows import Rows
 from tests.connectors.delta.test_file_index import jobs
 from tests.costs import NO_FIXED_COSTS
 from tests.queries.star import OPTIONS
@@ -37,7 +38,7 @@ CANDIDATES = {
     "a table beside its own rows": ("SELECT * FROM {sales} WHERE amount = (SELECT max(day) FROM {days})", OPTIONS),
     "rows of two tables in both": ("SELECT day FROM {sales} INTERSECT SELECT day FROM {days}", OPTIONS),
     "first rows of an order": (
-        "SELECT amount FROM {sales} ORDER BY item LIMIT 3 OFFSET 2",
+        "SELECT day FROM {sales} ORDER BY amount LIMIT 3 OFFSET 2",
         OPTIONS,
     ),
     "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", OPTIONS),
@@ -53,15 +54,15 @@ def query(spark, star):
 @pytest.fixture
 def plan_reads(monkeypatch):
     """A counter of how many plans were read."""
-    reader = pruned_query.SparkPlan.of
+    reader = pruned_query.SparkPlan.read
 
-    def of(*given):
-        of.count += 1
-        return reader(*given)
+    def read(*given, **named):
+        read.count += 1
+        return reader(*given, **named)
 
-    of.count = 0
-    monkeypatch.setattr(pruned_query.SparkPlan, "of", of)
-    return of
+    read.count = 0
+    monkeypatch.setattr(pruned_query.SparkPlan, "read", read)
+    return read
 
 
 def is_optimised(df) -> bool:
@@ -69,18 +70,22 @@ def is_optimised(df) -> bool:
 
 
 @pytest.mark.parametrize("case", NO_CANDIDATES)
-def test_query_that_cannot_be_pruned_is_not_optimized(spark, query, plan_reads, case):
+def test_query_that_cannot_be_pruned_is_not_read(spark, query, pruned_frame, plan_reads, case):
     text, options = NO_CANDIDATES[case]
     df = query(text)
     before = jobs(spark)
-    assert is_unchanged(df, prune(df, options=options))
-    assert (0, before, False) == (plan_reads.count, jobs(spark), is_optimised(df))
+    result = pruned_frame(df, options=options)
+    assert (before, False) == (jobs(spark), is_optimised(df))
+    assert Rows(df.collect()) == Rows(result.collect())
+    assert is_unchanged(df, result)
+    assert 0 == plan_reads.count
 
 
 @pytest.mark.parametrize("case", CANDIDATES)
-def test_plan_of_a_candidate_is_read(query, plan_reads, case):
+def test_plan_of_a_candidate_is_read(query, pruned_frame, plan_reads, case):
     text, options = CANDIDATES[case]
-    prune(query(text), options=options)
+    df = query(text)
+    assert Rows(df.collect()) == Rows(pruned_frame(df, options=options).collect())
     assert 1 == plan_reads.count
 
 
@@ -95,9 +100,10 @@ def test_unread_query_has_the_explanation_of_a_read_one(query, monkeypatch, case
     assert ("NOT_WORTH" in str(found.to_dict())) == case.startswith("small")
 
 
-def test_report_of_an_unread_query_is_empty(query):
-    df = query(JOIN)
-    assert () == report(prune(df)).tables
+def test_report_of_an_unread_query_is_empty(query, pruned_frame):
+    result = pruned_frame(query(JOIN))
+    assert 750 == result.count()
+    assert () == report(result).tables
 
 
 def test_expected_seconds_are_those_before_pruning_whether_or_not_a_query_was_read(query):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from pruning import PruningOptions, prune, report
+from pruning import PruningOptions, report
 from sample_data.rows import Rows
 
 pytestmark = pytest.mark.spark
@@ -39,10 +39,12 @@ def widened(spark, tmp_path) -> dict[str, str]:
 # Failure catalogue 81: Spark cuts a literal to the width of the file's numbers, so `k <= HUGE` skips a file of `g`.
 @pytest.mark.parametrize("max_in_list", [0, 500])
 @pytest.mark.parametrize("key", ["g.k", "CAST(g.k AS DECIMAL(14,0))"])
-def test_keys_with_more_digits_than_files_of_an_equal_column_lose_no_row(spark, widened, max_in_list, key):
+def test_keys_with_more_digits_than_files_of_an_equal_column_lose_no_row(
+    spark, widened, pruned_frame, max_in_list, key
+):
     query = f"SELECT f.w, g.v FROM {{f}} f LEFT JOIN {{g}} g ON f.k = {key} JOIN {{d}} d ON f.k = d.k WHERE d.x = 1"
     df = spark.sql(query.format(**widened))
-    result = prune(df, options=OPTIONS.with_limits(max_in_list=max_in_list))
+    result = pruned_frame(df, options=OPTIONS.with_limits(max_in_list=max_in_list))
     assert [(5, "g"), (8, None)] == sorted(map(tuple, df.collect()))
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"f": (1, 2)} == {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pruning import explain, prune, report
+from pruning import explain, report
 from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, files
 
@@ -32,9 +32,9 @@ def test_query_without_conditions_would_read_everything(pruned):
     assert (FILES, 2) == (table.row_groups_total, table.row_groups_kept)
 
 
-def test_condition_without_matches_leaves_no_saving(spark, star):
+def test_condition_without_matches_leaves_no_saving(spark, star, pruned_frame):
     query = QUERY.format(sales=f"{star}sales", days=f"{star}days") + " AND s.amount < -5"
-    result = prune(spark.sql(query), options=OPTIONS)
+    result = pruned_frame(spark.sql(query), options=OPTIONS)
     assert [] == result.collect()
     for table in explain(result).tables:
         assert 0 in {table.files_total, table.row_groups_total, table.files_kept}
@@ -42,7 +42,7 @@ def test_condition_without_matches_leaves_no_saving(spark, star):
 
 
 @pytest.mark.full
-def test_statically_pruned_partitions_are_no_saving(spark, tmp_path):
+def test_statically_pruned_partitions_are_no_saving(spark, tmp_path, pruned_frame):
     for format_ in ("parquet", "delta"):
         folder = str(tmp_path / format_)
         sales = spark.range(0, 4000, 1, 1).selectExpr("id % 8 AS day", "id % 2 AS half", "id AS amount")
@@ -51,7 +51,7 @@ def test_statically_pruned_partitions_are_no_saving(spark, tmp_path):
         query = f"""
             SELECT sum(amount) FROM {format_}.`{folder}_sales` s JOIN {format_}.`{folder}_days` d ON s.day = d.day
             WHERE month = 1 AND s.day <> 7 AND s.day > 2"""
-        result = prune(spark.sql(query), options=OPTIONS)
+        result = pruned_frame(spark.sql(query), options=OPTIONS)
         assert Rows(spark.sql(query).collect()) == Rows(result.collect())
         (counts,) = files(result).values()
         # Delta evaluates `<>` on a partition column but not on `day` as a column of files.

@@ -124,9 +124,12 @@ def test_empty_build_reads_no_file_of_the_fact(pruned):
     assert {"sales": (0, 0, FILES)} == files(result)
 
 
-def test_query_without_joins_is_unchanged(spark, star):
+def test_query_without_joins_is_unchanged(spark, star, pruned_frame):
     df = spark.table(f"{star}sales")
-    assert is_unchanged(df, prune(df, options=OPTIONS))
+    result = pruned_frame(df, options=OPTIONS)
+    assert Rows(df.collect()) == Rows(result.collect())
+    assert is_unchanged(df, result)
+    assert () == report(result).tables
     assert ((), ()) == (explain(df).tables, explain(df).filters)
 
 
@@ -177,7 +180,7 @@ def test_rows_of_a_build_are_joined_as_a_local_relation(pruned):
 
 
 @pytest.mark.parametrize("name", ["catalog", "directory"])
-def test_files_written_after_pruning_change_no_row(spark, name, tmp_path):
+def test_files_written_after_pruning_change_no_row(spark, name, tmp_path, pruned_before):
     """The query reads the build side again as a LEFT JOIN of many rows, so keys and rows must be of one snapshot."""
     folder = str(tmp_path / "facts")
     spark.range(0, 400_000, 1, 8).selectExpr("cast(id div 2 AS int) AS day", "id AS amount").write.parquet(folder)
@@ -192,41 +195,46 @@ def test_files_written_after_pruning_change_no_row(spark, name, tmp_path):
             SELECT month = 999 AS late, count(*), count(f.day) FROM {table} d LEFT JOIN parquet.`{folder}` f
             ON f.day = d.day WHERE month < 110 OR month = 999 GROUP BY 1"""
         before = Rows(spark.sql(query).collect())
-        result = prune(spark.sql(query), options=OPTIONS)
-        assert [("facts", 5, 8)] == [(it.table, it.files_kept, it.files_total) for it in explain(result).tables]
-        late = spark.createDataFrame([(150_000, 999), (190_000, 999)], "day int, month int")
-        if name == "catalog":
-            late.write.insertInto("pinned_days")
-        else:
-            late.write.mode("append").parquet(days)
+
+        def written() -> None:
+            late = spark.createDataFrame([(150_000, 999), (190_000, 999)], "day int, month int")
+            if name == "catalog":
+                late.write.insertInto("pinned_days")
+            else:
+                late.write.mode("append").parquet(days)
+
+        result = pruned_before(written, spark.sql(query), options=OPTIONS)
         assert before == Rows(result.collect())
+        assert [("facts", 5, 8)] == [(it.table, it.files_kept, it.files_total) for it in explain(result).tables]
         assert before != Rows(spark.sql(query).collect())
     finally:
         spark.sql("DROP TABLE IF EXISTS pinned_days")
 
 
-def test_column_references_resolve_on_the_pruned_query(spark, star):
+def test_column_references_resolve_on_the_pruned_query(spark, star, pruned_frame):
     sales, days = spark.table(f"{star}sales"), spark.table(f"{star}days").where("month < 3")
     joined = sales.join(days, sales.day == days.day)
-    result = prune(joined, options=OPTIONS)
+    result = pruned_frame(joined, options=OPTIONS)
     assert joined is not result
+    assert 90 * 25 == len(result.collect())
+    assert {"sales": 5} == {each.table: each.files_kept for each in explain(result).tables}
     found = [Rows(each.where(days.month == 2).groupBy(sales.day).count().collect()) for each in (joined, result)]
     assert found[0] == found[1] == [(day, 25) for day in range(60, 90)]
-    assert {"sales": 5} == {each.table: each.files_kept for each in explain(result).tables}
 
 
-def test_file_metadata_columns_are_kept(spark, star):
+def test_file_metadata_columns_are_kept(spark, star, pruned_frame):
     folder = spark.table(f"{star}sales").inputFiles()[0].rpartition("/")[0]
     df = spark.sql(f"""
         SELECT s.day, s._metadata.file_size AS size FROM {star.rstrip("_")}.`{folder}` s
         JOIN {star}days d ON s.day = d.day WHERE month = 2""")
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
+    assert not is_unchanged(df, result)
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
 @pytest.mark.parametrize("key", ["i.item", "i.item + 0"], ids=["a column", "computed"])
-def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
+def test_failed_keys_do_not_affect_other_builds(spark, star, pruned_frame, monkeypatch, key):
     frame_of, key_types = query_builds.frame_of, materialized.key_types
 
     def fails(is_item, go_on):
@@ -242,7 +250,7 @@ def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
     df = spark.sql(f"""
         SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = {key}
         WHERE month = 2 AND name < 'n2'""")
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
     (reason,) = (each for each in explain(result).reasons if each.code is ReasonCode.BUILD_FAILED)
@@ -250,7 +258,7 @@ def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
     assert "secret" not in str(reason)
 
 
-def test_failed_scan_does_not_affect_other_scans(spark, star, monkeypatch, caplog):
+def test_failed_scan_does_not_affect_other_scans(spark, star, pruned_frame, monkeypatch, caplog):
     pruned_scan = table_scan.pruned_scan
 
     def fails(spark, table, *arguments, **named):
@@ -263,7 +271,7 @@ def test_failed_scan_does_not_affect_other_scans(spark, star, monkeypatch, caplo
     df = spark.sql(f"""
         SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2 UNION ALL
         SELECT i.item FROM {star}items i JOIN (VALUES (3), (4)) v(k) ON i.item = k""")
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": 2} == {each.table: each.files_kept for each in explain(result).tables}
     assert "STATISTICS_FAILED" in {each.code.name for each in explain(result).reasons}

@@ -11,8 +11,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from pruning import PruningCache, explain, prune
+from pruning import PruningCache, explain
 from pruning.reasons import ReasonCode
+from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, files
 from tests.unchanged import is_unchanged
 
@@ -40,12 +41,12 @@ def text(star):
 
 
 @pytest.fixture
-def pruned_error(spark, text):
+def pruned_error(spark, text, pruned_frame):
     """The pruned DataFrame of a query, after it and the query raised the error of a subquery with several rows."""
 
     def run(query: str, options=OPTIONS, **kwargs):
         df = spark.sql(text(query))
-        result = prune(df, options=options, **kwargs)
+        result = pruned_frame(df, options=options, **kwargs)
         for each in (df, result):
             with pytest.raises((Py4JJavaError, PySparkException), match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
                 each.collect()
@@ -144,11 +145,11 @@ def test_empty_build_hides_no_error_of_a_correlated_subquery(pruned_error, conf)
 
 
 # Spark drops the subquery of a filter that it knows to be false.
-def test_dropped_subquery_of_several_rows_raises_nothing(spark, text):
+def test_dropped_subquery_of_several_rows_raises_nothing(spark, text, pruned_frame):
     df = spark.sql(text(f"{SUM} f.item = {TWO_DAYS} AND false"))
-    result = prune(df, options=OPTIONS)
-    assert is_unchanged(df, result)
+    result = pruned_frame(df, options=OPTIONS)
     assert [(0, None)] == df.collect() == result.collect()
+    assert is_unchanged(df, result)
 
 
 def test_statically_skipped_scan_raises(pruned_error):
@@ -181,7 +182,10 @@ def test_keys_do_not_pass_a_correlated_subquery(pruned_error):
     ],
     ids=["greater", "mirrored", "equal", "probe", "plus", "minus", "field"],
 )
-def test_computed_scalar_has_a_reason(spark, text, condition, computed):
-    plan = explain(prune(spark.sql(text(SUM + condition)), options=OPTIONS))
+def test_computed_scalar_has_a_reason(spark, text, pruned_frame, condition, computed):
+    df = spark.sql(text(SUM + condition))
+    result = pruned_frame(df, options=OPTIONS)
+    assert Rows(df.collect()) == Rows(result.collect())
+    plan = explain(result)
     said = [*(each for edge in plan.edges for each in edge.stops), *map(str, plan.reasons)]
     assert {f"Filter: the key is computed, not a column of a scan ({computed})"} == set(said)

@@ -52,9 +52,9 @@ def test_a_pruned_scan_of_a_query_shows_its_verdict(spark, pruned, capsys):
     assert [line] == shown(spark, result.collect)
 
 
-def test_numbers_are_bounds_where_the_query_skips_files_itself(spark, star, capsys):
+def test_numbers_are_bounds_where_the_query_skips_files_itself(spark, star, pruned_frame, capsys):
     df = spark.sql(QUERY.format(sales=f"{star}sales", days=f"{star}days") + " AND s.day < 70")
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
     ((read, kept, _),) = files(result).values()
     assert (1, 1) == (read, kept)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from connectors.pipeline.plan_metadata import PlanMetadata
-from pruning import PruningOptions, explain, prune, report
+from pruning import PruningOptions, explain, report
 from sample_data.rows import ordered
 from tests.queries import star
 from tests.queries.star import files as read_files
@@ -177,10 +177,10 @@ def test_deleted_rows_are_not_first_rows(spark, ways, tmp_path):
         assert [(kept, 8)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
 
 
-def test_explanation_and_report_name_the_top_k(spark, facts):
-    text = "SELECT * FROM {}facts ORDER BY n DESC, day LIMIT 5"
-    result = prune(spark.sql(text.format(facts)), options=OPTIONS)
-    result.collect()
+def test_explanation_and_report_name_the_top_k(spark, facts, pruned_frame):
+    df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n DESC, day LIMIT 5")
+    result = pruned_frame(df, options=OPTIONS)
+    assert ordered(df.collect()) == ordered(result.collect())
     name = "top 5 by facts.n descending"
     assert f"n by {name}, by the statistics of its files" in str(explain(result))
     assert "top 5 by" in str(report(result))
@@ -204,15 +204,17 @@ def test_dry_run_explains_the_top_k(spark, facts):
         assert (how == METADATA) == ("nothing was pruned" not in text)
 
 
-def test_disabled_or_small_top_k_is_unchanged(spark, facts):
+def test_disabled_or_small_top_k_is_unchanged(spark, facts, pruned_frame):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
-    assert is_unchanged(df, prune(df, options=replace(OPTIONS, top_k=False)))
+    for options in (replace(OPTIONS, top_k=False), PruningOptions()):
+        result = pruned_frame(df, options=options)
+        assert ordered(df.collect()) == ordered(result.collect())
+        assert is_unchanged(df, result)
     assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
-    assert is_unchanged(df, prune(df, options=PruningOptions()))
     assert ["NOT_WORTH"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
 
 
-def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplog):
+def test_failed_statistics_give_no_top_k_filter(spark, facts, pruned_frame, monkeypatch, caplog):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
 
     def fails(*_) -> None:
@@ -220,26 +222,34 @@ def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplo
         raise ValueError(msg)
 
     monkeypatch.setattr(PlanMetadata, "_described", fails)
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
+    assert ordered(df.collect()) == ordered(result.collect())
+    assert is_unchanged(df, result)
     assert ["STATISTICS_FAILED"] == [each.reason.code.name for each in explain(result).tops]
     assert "(ValueError)" in caplog.text
     assert "secret" not in caplog.text
 
 
-def test_ignored_missing_files_prove_no_first_rows(spark, facts, conf):
+def test_ignored_missing_files_prove_no_first_rows(spark, facts, pruned_frame, conf):
     conf("spark.sql.files.ignoreMissingFiles", "true")
-    result = prune(spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5"), options=OPTIONS)
+    df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
+    result = pruned_frame(df, options=OPTIONS)
+    assert ordered(df.collect()) == ordered(result.collect())
+    assert explain(result).tops
     assert all(each.reason and not each.benefit for each in explain(result).tops)
 
 
-def test_limit_without_a_sort_stops_early(spark, facts):
+def test_limit_without_a_sort_stops_early(spark, facts, pruned_frame):
     """Spark runs one partition after another, and Delta lists only as many files as the limit needs."""
     df = spark.sql(f"SELECT * FROM {facts}facts LIMIT 5")
-    assert is_unchanged(df, prune(df, options=OPTIONS))
+    result = pruned_frame(df, options=OPTIONS)
+    assert 5 == len(result.collect())
+    assert is_unchanged(df, result)
     text = (
         f"SELECT f.n FROM {facts}facts f JOIN {facts}items i ON f.item = i.item WHERE kind = 2 AND f.n < 8000 LIMIT 5"
     )
     joined = spark.sql(text)
-    result = prune(joined, options=OPTIONS)
+    result = pruned_frame(joined, options=OPTIONS)
+    assert 5 == len(result.collect())
     for each in (joined, result):
         assert "CollectLimit" in each._jdf.queryExecution().executedPlan().toString()
