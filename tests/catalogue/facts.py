@@ -35,8 +35,13 @@ def files(df) -> dict[str, int]:
 
 
 def refusal_codes(df, result) -> set[str]:
-    """The reason codes against further filters: before builds, in walks to scans, and after builds."""
-    explained = [explain(result), explain(df.where("true"), options=OPTIONS)]
+    """The reason codes against further filters: before builds, in walks to scans, and after builds.
+
+    A session that has pruned the result tells of it alone.
+    """
+    explained = [explain(result)]
+    if result.sparkSession is df.sparkSession:
+        explained.append(explain(df.where("true"), options=OPTIONS))
     stops = " ".join(stop for each in explained for edge in each.edges for stop in edge.stops)
     codes = {reason.code.name for each in explained for reason in each.reasons}
     return codes | {code.name for code in ReasonCode if code.value in stops}

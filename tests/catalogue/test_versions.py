@@ -89,19 +89,22 @@ def test_copy_of_a_table_is_another_table(spark, agreed, versions, ways, options
         pytest.param("OPTIMIZE {0}", [(1, 1)], id="optimize"),
     ],
 )
-def test_commit_after_pruning_changes_no_row(spark, tmp_path, options, change, kept):
+def test_commit_after_pruning_changes_no_row(spark, tmp_path, pruned_frame, pruned_before, options, change, kept):
     facts, keys = (f"delta.`{tmp_path}/{name}`" for name in ("facts", "keys"))
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(f"{tmp_path}/facts")
     spark.createDataFrame([(41, 1), (42, 2)], "k int, id long").write.format("delta").save(f"{tmp_path}/keys")
     query = f"SELECT f.k, f.id, x.id FROM {facts} f JOIN {keys} x ON f.k = x.k WHERE x.id < 100"
     before = rows_of(spark.sql(query))
-    result = prune(spark.sql(query), options=options)
-    for table in (facts, keys):
-        spark.sql(change.format(table))
+
+    def changed() -> None:
+        for table in (facts, keys):
+            spark.sql(change.format(table))
+
+    result = pruned_before(changed, spark.sql(query), options=options)
     assert before == rows_of(result)
     assert {"facts": 1} == files(result)
     spark.sql(f"INSERT INTO {keys} VALUES (101, 5)")
-    later = prune(spark.sql(query), options=options)
+    later = pruned_frame(spark.sql(query), options=options)
     assert rows_of(spark.sql(query)) == rows_of(later)
     assert {101} & {row[0] for row in rows_of(later)} or "DELETE" in change
     assert kept == [(it.files_kept, it.files_total) for it in explain(later).tables if it.table == "facts"]
@@ -111,7 +114,7 @@ def test_commit_after_pruning_changes_no_row(spark, tmp_path, options, change, k
 @pytest.mark.full
 @OF_FACTS
 @pytest.mark.parametrize("older", ["keys", "facts"])
-def test_dataframes_from_before_and_after_a_commit(spark, tmp_path, options, older):
+def test_dataframes_from_before_and_after_a_commit(spark, tmp_path, pruned_frame, options, older):
     folders = {name: f"{tmp_path}/{name}" for name in ("keys", "facts")}
 
     def read(name):
@@ -130,7 +133,7 @@ def test_dataframes_from_before_and_after_a_commit(spark, tmp_path, options, old
         keys = read("keys").where("k < 100")
         joined = before.join(keys, "k").join(read("facts").withColumnRenamed("id", "again"), "k")
     expected = rows_of(joined)
-    result = prune(joined, options=options)
+    result = pruned_frame(joined, options=options)
     assert expected == rows_of(result)
     # The row that was appended to the facts lies in a file of its own and is read.
     assert 5 in {row[-1] for row in expected}
@@ -139,13 +142,13 @@ def test_dataframes_from_before_and_after_a_commit(spark, tmp_path, options, old
 
 
 # Failure catalogue 50: a query that writes to the table that it reads.
-def test_pruned_rows_appended_to_their_own_table(spark, tmp_path):
+def test_pruned_rows_appended_to_their_own_table(spark, tmp_path, pruned_frame):
     folder = f"{tmp_path}/own"
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(folder)
     query = f"SELECT f.k, f.id FROM delta.`{folder}` f JOIN {DIM} d ON f.k = d.k"
-    result = prune(spark.sql(query), options=OPTIONS)
-    assert [("own", 1, 8)] == [(each.table, each.files_kept, each.files_total) for each in explain(result).tables]
+    result = pruned_frame(spark.sql(query), options=OPTIONS)
     result.write.format("delta").mode("append").save(folder)
+    assert [("own", 1, 8)] == [(each.table, each.files_kept, each.files_total) for each in explain(result).tables]
     assert (360, 80) == (spark.read.format("delta").load(folder).count(), spark.sql(query).count())
 
 
@@ -222,13 +225,13 @@ def test_self_join_of_a_partitioned_table(spark, agreed, stored):
 
 
 # Failure catalogue 54, 55: concurrent actions on one result, and on several results of one DataFrame.
-def test_threads_read_the_same_rows(spark):
+def test_threads_read_the_same_rows(spark, pruned_frame):
     df = spark.sql(f"SELECT f.id, p.item FROM facts f JOIN {DIM} d ON f.k = d.k JOIN plain p ON p.id = f.id")
     expected = rows_of(df)
-    result = prune(df, options=PLANNED)
+    result = pruned_frame(df, options=PLANNED)
     with ThreadPoolExecutor(4) as pool:
         of_one = list(pool.map(lambda _: rows_of(result), range(4)))
-        of_many = list(pool.map(lambda _: rows_of(prune(df, options=OPTIONS)), range(3)))
+        of_many = list(pool.map(lambda _: rows_of(pruned_frame(df, options=OPTIONS)), range(3)))
     assert [expected] * 7 == of_one + of_many
     # One of the concurrent actions gives the measurement.
     kept = {each.table: each.files_kept for each in explain(result).tables}
@@ -236,29 +239,34 @@ def test_threads_read_the_same_rows(spark):
 
 
 # Failure catalogue 58: a missing file is an error.
-def test_file_deleted_after_pruning_fails_the_query(spark, tmp_path):
+def test_file_deleted_after_pruning_fails_the_query(spark, tmp_path, pruned_before):
     fact_rows(spark).selectExpr("k", "id").write.parquet(f"{tmp_path}/gone")
-    result = prune(
-        spark.sql(f"SELECT f.id FROM parquet.`{tmp_path}/gone` f JOIN {DIM} d ON f.k = d.k"),
-        options=OPTIONS,
-    )
-    assert [("gone", 1)] == [(each.table, each.files_kept) for each in explain(result).tables]
-    for path in Path(f"{tmp_path}/gone").glob("*.parquet"):
-        path.unlink()
+
+    def deleted() -> None:
+        for path in Path(f"{tmp_path}/gone").glob("*.parquet"):
+            path.unlink()
+
+    df = spark.sql(f"SELECT f.id FROM parquet.`{tmp_path}/gone` f JOIN {DIM} d ON f.k = d.k")
+    result = pruned_before(deleted, df, options=OPTIONS)
     with pytest.raises(Exception, match=r"(?i)does not exist|FAILED_READ_FILE"):
         result.collect()
+    assert [("gone", 1)] == [(each.table, each.files_kept) for each in explain(result).tables]
 
 
 # Failure catalogue 59: the cached table is evicted, and its files have other rows.
-def test_cache_evicted_after_pruning_changes_no_row(spark, tmp_path):
+def test_cache_evicted_after_pruning_changes_no_row(spark, tmp_path, pruned_before):
     folder = f"{tmp_path}/keys"
     spark.createDataFrame([(41,)], "k int").write.parquet(folder)
     kept = spark.read.parquet(folder).where("k < 100").cache()
     kept.createOrReplaceTempView("kept_keys")
-    try:
-        result = prune(spark.sql("SELECT f.id FROM facts f JOIN kept_keys x ON f.k = x.k"), options=OPTIONS)
+
+    def evicted() -> None:
         kept.unpersist(blocking=True)
         spark.createDataFrame([(61,)], "k int").write.mode("append").parquet(folder)
+
+    try:
+        df = spark.sql("SELECT f.id FROM facts f JOIN kept_keys x ON f.k = x.k")
+        result = pruned_before(evicted, df, options=OPTIONS)
         assert [(10082,), (10083,)] == rows_of(result)
         assert {"facts": 1} == files(result)
     finally:
