@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pruning import PruningOptions, explain, prune, report
+from pruning import PruningOptions, explain, report
 from sample_data.confs import conf
 from sample_data.rows import Rows
 from tests.costs import ALWAYS, FREE_BUILDS, PLANNED_SCANS
@@ -234,7 +234,7 @@ def test_lossy_cast_stops_keys(pruned):
     ("zone", "days", "kept"),
     [("UTC", 1, 1), ("America/Los_Angeles", 1, 2), ("Pacific/Kiritimati", 1, 1), ("Pacific/Apia", 2, 2)],
 )
-def test_date_timestamp_join_uses_the_session_time_zone(spark, tmp_path, zone, days, kept):
+def test_date_timestamp_join_uses_the_session_time_zone(spark, tmp_path, pruned_frame, zone, days, kept):
     facts, moments = str(tmp_path / "facts"), str(tmp_path / "moments")
     stored = spark.range(0, 1600, 1, 8).selectExpr("date_add(DATE '2011-12-01', cast(id div 20 AS int)) AS day", "id")
     stored.write.parquet(facts)
@@ -243,7 +243,7 @@ def test_date_timestamp_join_uses_the_session_time_zone(spark, tmp_path, zone, d
         spark.sql(f"SELECT * FROM VALUES {keys}").coalesce(1).write.parquet(moments)
         query = f"SELECT f.* FROM parquet.`{facts}` f JOIN parquet.`{moments}` m ON f.day = m.at WHERE m.id < 2"
         df = spark.sql(query)
-        result = prune(df, options=OPTIONS)
+        result = pruned_frame(df, options=OPTIONS)
         rows = Rows(df.collect())
         assert rows == Rows(result.collect())
         assert 20 * days == len(rows)

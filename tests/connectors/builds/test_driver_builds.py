@@ -19,7 +19,7 @@ from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.columns import quoted
 from connectors.jobs.runner import BuildScheduler
 from connectors.registry import optimized
-from pruning import PruningCache, explain, prune
+from pruning import PruningCache, explain
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -158,25 +158,29 @@ def test_build_over_a_small_table_takes_no_job(spark, numbers, format_):
     assert before < jobs(spark)
 
 
-def test_query_says_which_builds_took_no_job(numbers):
+def test_query_says_which_builds_took_no_job(numbers, pruned_frame):
     df = numbers("delta", rows=2000, files=8)
     few = numbers("delta", rows=10)
     query = df.join(few.where("word = 'w7'").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
     options = FREE_BUILDS
-    result = prune(query, options=options)
+    result = pruned_frame(query, options=options)
+    assert [(7, "w7", 7)] == [tuple(each) for each in result.collect()]
     (build,) = explain(result).builds
-    assert (True, [(7, "w7", 7)]) == (build.on_driver, [tuple(each) for each in result.collect()])
+    assert build.on_driver
     assert explain(result).to_dict()["builds"][0]["on_driver"]
-    by_job = prune(query, options=options.with_limits(driver_scan_files=0))
+    by_job = pruned_frame(query, options=options.with_limits(driver_scan_files=0))
+    assert [(7, "w7", 7)] == [tuple(each) for each in by_job.collect()]
     assert [False] == [each.on_driver for each in explain(by_job).builds]
     assert [False] == [each.on_driver for each in explain(query, options=options).builds]
 
 
-def test_cached_build_of_the_driver_is_not_computed_again(numbers):
+def test_cached_build_of_the_driver_is_not_computed_again(numbers, pruned_frame):
     df, few = numbers("delta", rows=2000, files=8), numbers("delta", rows=10)
     query = df.join(few.where("n = 7").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
     options, cache = FREE_BUILDS, PruningCache()
-    lines = [explain(prune(query, options=options, cache=cache)).builds[0] for _ in range(2)]
+    results = [pruned_frame(query, options=options, cache=cache) for _ in range(2)]
+    assert [[7], [7]] == [[row.k for row in each.collect()] for each in results]
+    lines = [explain(each).builds[0] for each in results]
     assert [(False, True), (True, False)] == [(each.from_cache, each.on_driver) for each in lines]
 
 

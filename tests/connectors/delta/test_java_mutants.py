@@ -32,7 +32,7 @@ class JavaMutant:
 
 
 def check_partitions(spark, lake, tmp_path):  # noqa: ARG001
-    checks.test_conditions_above_a_pruned_query(spark, lake, "part = 'p 1'")
+    checks.test_conditions_above_a_pruned_query(spark, lake, prune, "part = 'p 1'")
 
 
 def check_kept_files(spark, lake, tmp_path):  # noqa: ARG001

@@ -64,8 +64,8 @@ def test_unchanged_query_is_not_listed_again(spark, lake, more, kept):
 
 # Failure catalogue 47: the version that Delta pins when the query runs, as for stock Spark.
 @pytest.mark.parametrize("table", ["facts", "dims"])
-def test_commit_after_pruning_is_read(spark, lake, table):
-    result = prune(spark.sql(query_of(lake)), options=OPTIONS)
+def test_commit_after_pruning_is_read(spark, lake, pruned_frame, table):
+    result = pruned_frame(spark.sql(query_of(lake)), options=OPTIONS)
     added = f"({ROWS}, 3, 'new')" if table == "facts" else "(3, 'again')"
     spark.sql(f"INSERT INTO delta.`{lake}/{table}` VALUES {added}")
     expected = rows_of(spark.sql(query_of(lake)))
@@ -84,9 +84,9 @@ def test_older_version_stays(spark, lake):
     assert ROWS == len(rows_of(result))
 
 
-def test_changed_table_is_an_error_of_delta(spark, lake):
+def test_changed_table_is_an_error_of_delta(spark, lake, pruned_frame):
     df = spark.sql(query_of(lake))
-    result = prune(df, options=OPTIONS)
+    result = pruned_frame(df, options=OPTIONS)
     spark.range(3).selectExpr("id AS k").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
         f"{lake}/facts"
     )
@@ -115,12 +115,12 @@ def test_rows_that_are_cached_after_pruning_are_read(spark, lake):
         result.unpersist()
 
 
-def test_aliases_and_columns_of_the_query_name_columns_of_the_result(spark, lake):
+def test_aliases_and_columns_of_the_query_name_columns_of_the_result(spark, lake, pruned_frame):
     facts = spark.read.format("delta").load(f"{lake}/facts").alias("f")
     dims = spark.read.format("delta").load(f"{lake}/dims").alias("d")
     df = facts.join(F.broadcast(dims), "k")
-    result = prune(df, options=OPTIONS)
-    assert "ListedExecution" == execution(result)
+    result = pruned_frame(df, options=OPTIONS)
+    assert ("QueryExecution" if pruned_frame.is_session else "ListedExecution") == execution(result)
     expected = rows_of(df.select("f.id", "d.name", dims["k"]))
     assert expected == rows_of(result.select("f.id", "d.name", dims["k"]))
     assert ROWS == len(expected) == result.where(df["id"] >= 0).count()
