@@ -10,6 +10,8 @@ from pruning import PruneReport, PruningOptions, disable, enable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from connectors.session.session_history import QueryRecord
+
 T = TypeVar("T")
 
 
@@ -18,6 +20,14 @@ def in_session(spark: SparkSession, options: PruningOptions, run: Callable[[], T
 
     A query without a join or a sorted limit over files is not handed over.
     """
+    result, record = recorded_in_session(spark, options, run)
+    return result, PruneReport((), "") if record is None else record.report()
+
+
+def recorded_in_session(
+    spark: SparkSession, options: PruningOptions, run: Callable[[], T]
+) -> tuple[T, QueryRecord | None]:
+    """The result of `run` while the session prunes, and the record of its last query; None if none was handed over."""
     from connectors.session.session_pruning import records  # noqa: PLC0415 - tests without Spark load none
 
     enable(spark, options=options)
@@ -27,7 +37,7 @@ def in_session(spark: SparkSession, options: PruningOptions, run: Callable[[], T
         latest = [each for each in records(spark)[:1] if id(each) not in before]
     finally:
         disable(spark)
-    return result, latest[0].report() if latest else PruneReport((), "")
+    return result, latest[0] if latest else None
 
 
 def kept(told: PruneReport) -> list[tuple[str, int | None]]:

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from connectors.pipeline import pruned_query
 from connectors.spark import plan_reader
 from connectors.spark.plan_reader import SparkPlan
 from sample_data.confs import conf
 from sample_data.dsdgen import load_tpcds
 from sample_data.tpcds_queries import QUOTED
-from tests.golden.described import DATABASE, IS_WRITTEN, described, rules
+from tests.golden.described import DATABASE, EVERY_FILTER, IS_WRITTEN, described, rules
 from tests.golden.recorded import RecordedPlan, record, recorded
+from tests.in_session import in_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.full, pytest.mark.usefixtures("tables")]
 
@@ -69,6 +71,26 @@ def read(spark, monkeypatch):
     return plan
 
 
+@pytest.fixture
+def handed_over(spark, monkeypatch):
+    """Returns the described plan that an enabled session hands over for a query; empty where it hands none over."""
+    plans: list[SparkPlan] = []
+    reader = pruned_query.SparkPlan.read
+
+    def read(*given, **named):
+        plans.append(reader(*given, **named))
+        return plans[-1]
+
+    monkeypatch.setattr(pruned_query.SparkPlan, "read", read)
+
+    def run(query: str) -> str:
+        plans.clear()
+        in_session(spark, EVERY_FILTER, lambda: spark.sql(query).collect())
+        return described(plans[0].root, plans[0].used) if plans else ""
+
+    return run
+
+
 @pytest.mark.skipif(not IS_WRITTEN, reason="records only if GOLDEN=write")
 def test_plans_are_recorded(read, tables):
     queries = {**{f"q{number}": tables[number] for number in NUMBERS}, **dict(rules())}
@@ -76,10 +98,11 @@ def test_plans_are_recorded(read, tables):
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
-def test_tpcds(read, tables, number):
+def test_tpcds(read, handed_over, tables, number):
     plan = recorded()[f"q{number}"]
     assert plan.query == tables[number]
     assert described(*plan.tree) == read(tables[number])[0]
+    assert described(*plan.tree) == handed_over(tables[number])
 
 
 @pytest.mark.parametrize(("title", "query"), tuple(rules()), ids=[title for title, _ in rules()])

@@ -22,10 +22,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from connectors.pipeline.records import record_of
 from pruning import PruningOptions, explain, prune, report
 from pruning.cost.rates import CostRates
 from pruning.reasons import ReasonCode
-from pruning.results.prune_report import TableReport
+from pruning.results.prune_report import PruneReport, TableReport
 from sample_data import layout
 from sample_data import tpcds as tpcds_files
 from sample_data.confs import CODE_GENERATION, conf
@@ -34,7 +35,7 @@ from sample_data.tpcds import TpcdsFiles, generate
 from sample_data.tpcds_answers import disagreement, disorder
 from sample_data.tpcds_queries import QUOTED, SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from tests.costs import ALWAYS
-from tests.in_session import decided, in_session
+from tests.in_session import decided, recorded_in_session
 from tests.kept import kept_folder
 from tests.session.server import Server, server
 
@@ -105,12 +106,19 @@ def test_pruned_rows_equal_spark_and_duckdb(spark, tpcds, number):
     result = prune(df, options=OPTIONS)
     check_answer(tpcds, query, stock, df, result)
     check_scans(number, result)
-    again, told = in_session(spark, OPTIONS, lambda: by_spark(spark.sql(query.text)))
+    again, record = recorded_in_session(spark, OPTIONS, lambda: by_spark(spark.sql(query.text)))
     assert "" == disagreement(query, tpcds.duck, stock, again)
     assert "" == disorder(query, df.columns, stock, again)
-    assert decided(report(result)) == decided(told)
+    assert graph_of(record_of(result)) == graph_of(record)
+    assert decided(report(result)) == decided(PruneReport((), "") if record is None else record.report())
     if number in ALL_FILTERS:
         check_answer(tpcds, query, stock, df, prune(df, options=ALWAYS))
+
+
+def graph_of(record) -> str:
+    """The join graph of the plan that was read for a query; empty if none was."""
+    plan = getattr(record, "plan", None)
+    return "" if plan is None else str(plan.graph)
 
 
 @pytest.fixture(scope="module")
