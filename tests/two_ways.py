@@ -33,7 +33,7 @@ class LatestQuery:
 
         self.report()
         found = records(self.session)
-        return found[0].explanation() if found else Explanation.nothing(ran_builds=True)
+        return found[0].explanation() if found else Explanation(True, {}, (), (), (), (), (), ())  # noqa: FBT003 - as fields come
 
     def report(self) -> PruneReport:
         """Its plan beside what the execution measured for which it was made."""
