@@ -25,16 +25,21 @@ from pruning.query.plan import Node, Relation
 from pruning.query.planner_requests import PruneScan
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import RowWorth
+from pruning.scan.pushdown import PushdownCapabilities
 
 logger = logging.getLogger("scanprune")
 
 
 @dataclass(slots=True)
 class QueryScans:
-    """Plans scans; the JVM plan of a scan that its filters change is added to `replacements`, by `Relation.id`."""
+    """Plans scans; the JVM plan of a scan that its filters change is added to `replacements`, by `Relation.id`.
+
+    With `by_file` a scan is given the list of the files that keys keep, whatever its format, and nothing is pushed.
+    """
 
     metadata: PlanMetadata
     options: PruningOptions
+    by_file: bool = False
     _equal: EqualColumns | None = None
 
     def planned(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
@@ -45,7 +50,7 @@ class QueryScans:
         collected, spark = self._collected(request, found), self.metadata.plan.spark
         read = Read(self.metadata.needed(request.relation))
         try:
-            restricted = partial(with_copies, copies=self._copies(request, found), metadata=self.metadata)
+            restricted = partial(self._capabilities, request, found)
             df, scan = table_scan.pruned_scan(
                 spark,
                 found.table,
@@ -65,6 +70,12 @@ class QueryScans:
                 df = found.table.read(scan.plan.files.kept)
             replacements[request.relation.id] = found.renamed(df)
         return scan
+
+    def _capabilities(self, request: PruneScan, found: PlanTable, own: PushdownCapabilities) -> PushdownCapabilities:
+        if self.by_file:
+            # Storage compares no ranges with its bounds, so these need not be few, nor such as it compares rightly.
+            return replace(own, accepts_file_list=True)
+        return with_copies(own, self._copies(request, found), self.metadata)
 
     def _copies(self, request: PruneScan, found: PlanTable) -> Mapping[str, Sequence[tuple[Node, int]]]:
         """The leaves to which Spark copies conditions of the filtered columns, by the names of these."""
