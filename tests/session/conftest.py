@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from pruning import PruningOptions, disable, enable
 from tests.queries import conftest as of_queries
 from tests.queries import test_builds_end as of_builds
 from tests.queries.star import OPTIONS
+from tests.session.merging import ARRIVED, Both, Targets
 from tests.session.streams import FIRST, SECOND, Streams, add
 
 MONTH = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
@@ -56,7 +58,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 
 @pytest.fixture(scope="module")
-def arrived(spark, tmp_path_factory) -> dict[str, str]:
+def batches(spark, tmp_path_factory) -> dict[str, str]:
     """Folders of two files, each the days of a micro-batch, by format."""
     folders = {}
     for format_ in ("delta", "parquet", "json"):
@@ -76,3 +78,22 @@ def streams(spark, tmp_path, enabled) -> Iterator[Streams]:
         time.sleep(0.05)
     assert [] == list(tracker.getActiveJobsIds())
     assert [] == [each.name for each in threading.enumerate() if each.name.startswith("build of")]
+
+
+@pytest.fixture
+def targets(spark: SparkSession) -> Targets:
+    """The reports of the target of commands that run from now on."""
+    return Targets(spark)
+
+
+@pytest.fixture
+def both(spark: SparkSession, star: str, enabled: Callable[..., SparkSession], tmp_path: Path) -> Both:
+    """Runs a command on two copies of a table, the second time pruned."""
+    return Both(spark, star, enabled, tmp_path)
+
+
+@pytest.fixture
+def arrived(spark: SparkSession, star: str, tmp_path: Path) -> str:
+    """The source as a stored table, which Delta does not store once more."""
+    spark.sql(ARRIVED.format(sales=f"{star}sales")).coalesce(1).write.format("delta").save(str(tmp_path / "arrived"))
+    return f"SELECT * FROM delta.`{tmp_path / 'arrived'}`"

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from connectors.session import session_pruning
-from pruning import PruningOptions, history
-from pruning.results.prune_report import TableReport
+from pruning import history
 from sample_data.rows import Rows
-from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DAY
+from tests.queries.star import FILES, OPTIONS, ROWS_PER_DAY
+from tests.session.merging import BY_AMOUNT, INSERT, UPSERT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("star", ["delta"], indirect=True)]
 
-# Sales of the days 60 to 89, which lie in two of the eight files of a target. Of the target's rows a third is missing.
-ARRIVED = "SELECT day, item, amount FROM {sales} WHERE day BETWEEN 60 AND 89"
-BY_AMOUNT = "MERGE INTO delta.`{target}` t USING ({source}) s ON t.amount = s.amount"
-UPSERT = BY_AMOUNT + " WHEN MATCHED THEN UPDATE SET item = -s.item WHEN NOT MATCHED THEN INSERT *"
-INSERT = BY_AMOUNT + " WHEN NOT MATCHED THEN INSERT *"
-# Each command with the files of the target that it looks for matches in; None where it reads them all.
+_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
+_NO_ROW = "no row of the files that hold keys passes its filters"
+_ALL = "the command needs every row of its target (8 files (21.7 KiB) chosen by Delta; it is below a RightOuter join)"
+# Each command, with others beside it, and the files of the target that it looks for matches in; the reason where these
+# are all, and None where the session has nothing to tell of the command.
 COMMANDS = {
     "update and insert": (UPSERT, 2),
     "update": (BY_AMOUNT + " WHEN MATCHED AND s.item > 3 THEN UPDATE SET item = -s.item", 2),
@@ -36,7 +31,7 @@ COMMANDS = {
     "by two columns": (BY_AMOUNT + " AND t.day = s.day WHEN MATCHED THEN DELETE", 2),
     "beside a condition": (BY_AMOUNT + " AND t.day >= 65 WHEN MATCHED THEN DELETE", 2),
     "beside an open condition": (BY_AMOUNT + " AND t.item % 7 = 1 WHEN MATCHED THEN DELETE", 2),
-    "beside a condition without rows": (BY_AMOUNT + " AND t.item % 7 = 8 WHEN MATCHED THEN DELETE", None),
+    "beside a condition without rows": (BY_AMOUNT + " AND t.item % 7 = 8 WHEN MATCHED THEN DELETE", _NO_ROW),
     "several": (
         BY_AMOUNT
         + " WHEN MATCHED AND s.item > 20 THEN UPDATE SET item = -s.item WHEN MATCHED AND t.day > 70 THEN DELETE"
@@ -49,8 +44,7 @@ COMMANDS = {
             "MERGE INTO delta.`{target}` t USING (SELECT * FROM delta.`{target}` WHERE day BETWEEN 65 AND 66) s"
             " ON t.amount = s.amount WHEN MATCHED THEN UPDATE SET item = -s.item"
         ),
-        # Its keys cost as much as they save.
-        None,
+        1,
     ),
     "elsewhere": (
         (
@@ -60,7 +54,10 @@ COMMANDS = {
         0,
     ),
     "insert beside an open condition": (BY_AMOUNT + " AND t.item % 7 = 1 WHEN NOT MATCHED THEN INSERT *", 2),
-    "nothing matches": (BY_AMOUNT + " AND t.day < 0 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *", None),
+    "nothing matches": (
+        BY_AMOUNT + " AND t.day < 0 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+        "a filter is expected to cost more than it saves",
+    ),
     "a range": (
         (
             "MERGE INTO delta.`{target}` t USING ({source}) s ON t.amount < s.amount - 2240 AND t.item = s.item"
@@ -68,7 +65,7 @@ COMMANDS = {
         ),
         1,
     ),
-    "by source": (BY_AMOUNT + " WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.day < 3 THEN DELETE", None),
+    "by source": (BY_AMOUNT + " WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.day < 3 THEN DELETE", _ALL),
     "not equal": (
         (
             "MERGE INTO delta.`{target}` t USING ({source}) s ON t.amount <=> s.amount"
@@ -78,6 +75,42 @@ COMMANDS = {
     ),
     "update without a source": ("UPDATE delta.`{target}` SET item = 0 WHERE day BETWEEN 30 AND 70", None),
     "delete without a source": ("DELETE FROM delta.`{target}` WHERE day BETWEEN 30 AND 70", None),
+    "far apart": (BY_AMOUNT + " AND s.day IN (60, 89) WHEN MATCHED THEN DELETE", 2),
+    "optimize": ("OPTIMIZE delta.`{target}`", None),
+    "optimize by order": ("OPTIMIZE delta.`{target}` ZORDER BY (item)", None),
+    "restore": (
+        "DELETE FROM delta.`{target}` WHERE day < 30; RESTORE TABLE delta.`{target}` TO VERSION AS OF 0",
+        None,
+    ),
+    "vacuum": (
+        (
+            "UPDATE delta.`{target}` SET item = 0 WHERE day = 5;"
+            f"SET {_RETENTION} = false; VACUUM delta.`{{target}}` RETAIN 0 HOURS; RESET {_RETENTION}"
+        ),
+        None,
+    ),
+    "a clone": (
+        (
+            "CREATE TABLE delta.`{target}/../clone/target` SHALLOW CLONE delta.`{target}`;"
+            + UPSERT.replace("{target}", "{target}/../clone/target")
+            + "; INSERT OVERWRITE delta.`{target}` SELECT * FROM delta.`{target}/../clone/target`"
+        ),
+        2,
+    ),
+    "replace where": (
+        (
+            "INSERT INTO delta.`{target}` REPLACE WHERE day BETWEEN 60 AND 89"
+            " SELECT day, -item AS item, amount FROM ({source}) s WHERE item > 3"
+        ),
+        None,
+    ),
+    "overwrite by rows of itself": (
+        (
+            "INSERT OVERWRITE delta.`{target}` SELECT t.* FROM delta.`{target}` t JOIN ({source}) s"
+            " ON t.amount = s.amount"
+        ),
+        2,
+    ),
 }
 # Properties of the target; the columns of a table with others are declared.
 TABLES = {
@@ -89,107 +122,31 @@ TABLES = {
     "partitions": "PARTITIONED BY (day)",
     "no statistics": "TBLPROPERTIES (delta.dataSkippingNumIndexedCols = 0)",
 }
-_TIMES = ("Ms", "Bytes")
-
-
-def counted(spark: SparkSession, target: str) -> dict[str, str]:
-    """The metrics of the latest commit that do not depend on time or on the layout of files."""
-    metrics = spark.sql(f"DESCRIBE HISTORY delta.`{target}` LIMIT 1").first()["operationMetrics"]
-    return {name: value for name, value in metrics.items() if not any(each in name for each in _TIMES)}
-
-
-class Targets:
-    """The reports of the target, of each plan that the session has recorded since now."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark, self.before = spark, [*session_pruning.records(spark)]
-
-    def found(self, *, is_pruned: bool) -> list[TableReport]:
-        """Those that tell of files left out, or those of plans that need all files that the command chose."""
-        new = [each for each in session_pruning.records(self.spark) if not any(each is known for known in self.before)]
-        reports = [report for each in new if bool((report := each.report()).nothing) is not is_pruned]
-        return [table for each in reports for table in each.tables if table.planned.table == "target"]
-
-    def kept(self) -> list[int]:
-        """The files of the target that were kept by each plan that left out some."""
-        return [each.planned.files_kept for each in self.found(is_pruned=True)]
-
-
-@pytest.fixture
-def targets(spark) -> Targets:
-    return Targets(spark)
-
-
-class Both:
-    """Commands that run without pruning and then with it, each time on a table of its own."""
-
-    def __init__(self, spark: SparkSession, star: str, enabled: Callable[..., object], folder: Any) -> None:
-        self.spark, self.star, self.enabled, self.folder = spark, star, enabled, folder
-        self.made: Callable[[str], None] = self.plain
-
-    @property
-    def stored(self) -> Any:
-        """Two thirds of the sales, in as many files with as many days each."""
-        rows = self.spark.range(0, FILES * DAYS_PER_FILE * ROWS_PER_DAY, 1, FILES).where("id % 3 > 0")
-        day = f"cast(id div {ROWS_PER_DAY} AS int) AS day"
-        return rows.selectExpr(day, f"cast(id % {ITEMS} AS int) AS item", "id AS amount")
-
-    def plain(self, target: str) -> None:
-        """A table without properties."""
-        self.stored.write.format("delta").save(target)
-
-    def declared(self, columns: str, properties: str) -> None:
-        """A table with other columns and properties is made with these rows."""
-
-        def made(target: str) -> None:
-            self.spark.sql(f"CREATE TABLE delta.`{target}` ({columns}) USING delta {properties}")
-            self.stored.write.format("delta").mode("append").save(target)
-
-        self.made = made
-
-    def copy(self, name: str) -> str:
-        """The path of a table with the same files for each name."""
-        made, target = self.folder / "made", self.folder / name / "target"
-        if not made.exists():
-            self.made(str(made))
-        shutil.copytree(made, target)
-        return str(target)
-
-    def run(self, command: Callable[[str], object], options: PruningOptions = OPTIONS, *hidden: str) -> list[Any]:
-        """The rows, without some columns, the metrics and the error of a command that gets the path of the target."""
-        found = []
-        for name in ("stock", "enabled"):
-            target = self.copy(name)
-            if name == "enabled":
-                self.enabled(options)
-            error = None
-            try:
-                command(target)
-            except Exception as failed:  # noqa: BLE001 - both have to fail alike
-                error = type(failed), str(failed).split(" ")[0]
-            df = self.spark.read.format("delta").load(target).drop(*hidden)
-            found.append({"rows": Rows(df.collect()), "counted": counted(self.spark, target), "error": error})
-        return found
-
-
-@pytest.fixture
-def both(spark, star, enabled, tmp_path) -> Both:
-    return Both(spark, star, enabled, tmp_path)
-
-
-@pytest.fixture
-def arrived(spark, star, tmp_path) -> str:
-    """The source as a stored table, which Delta does not store once more."""
-    spark.sql(ARRIVED.format(sales=f"{star}sales")).coalesce(1).write.format("delta").save(str(tmp_path / "arrived"))
-    return f"SELECT * FROM delta.`{tmp_path / 'arrived'}`"
 
 
 @pytest.mark.parametrize(("command", "kept"), COMMANDS.values(), ids=COMMANDS)
 def test_commands_of_delta_do_what_they_do_without_pruning(spark, arrived, both, command, kept, targets):
-    stock, enabled = both.run(lambda target: spark.sql(command.format(target=target, source=arrived)))
+    def run(target: str) -> None:
+        for each in command.split(";"):
+            spark.sql(each.format(target=target, source=arrived))
+
+    stock, enabled = both.run(run)
     assert stock == enabled
+    assert enabled["error"] is None
     assert any(value != "0" for value in enabled["counted"].values())
-    assert ([] if kept is None else [kept]) == targets.kept()
+    assert ([kept] if isinstance(kept, int) else []) == targets.kept()
+    verdicts = targets.verdicts()
+    assert any(kept in each for each in verdicts) if isinstance(kept, str) else (kept is None) == (not verdicts)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("command", [UPSERT, INSERT], ids=["upsert", "insert"])
+def test_every_key_counts_however_many_ranges_they_are(spark, star, both, command, targets):
+    """A command is given a list of files, so no predicate limits the stretches of its keys."""
+    source = f"SELECT * FROM {star}sales WHERE day IN (5, 85, 155)"
+    options = OPTIONS.with_limits(max_ranges=1)
+    stock, enabled = both.run(lambda target: spark.sql(command.format(target=target, source=source)), options)
+    assert (stock, [3]) == (enabled, targets.kept())
 
 
 @pytest.mark.parametrize("command", [UPSERT, INSERT], ids=["upsert", "insert"])
@@ -318,6 +275,29 @@ def test_sources_in_memory(spark, both, command, kind, targets):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("command", [UPSERT, INSERT], ids=["upsert", "insert"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "a view of parquet"])
+def test_sources_in_files(spark, both, tmp_path, command, kind, targets):
+    """Delta stores rows of files that it does not pin, but not those of an insert, which may change until it runs."""
+    rows, files = rows_of(spark, "rows").coalesce(1), str(tmp_path / "files")
+    rows.write.format(kind.split()[-1]).save(files)
+    source = spark.read.schema(rows.schema).format(kind.split()[-1]).load(files)
+    (source.where("day > 0 OR day IS NULL") if "view" in kind else source).createOrReplaceTempView("arrived")
+    try:
+        stock, enabled = both.run(
+            lambda target: spark.sql(command.format(target=target, source="SELECT * FROM arrived"))
+        )
+    finally:
+        spark.catalog.dropTempView("arrived")
+    assert stock == enabled
+    assert enabled["error"] is None
+    assert ([1] if command == UPSERT else []) == targets.kept()
+    if command == INSERT:
+        (verdict,) = targets.verdicts()
+        assert "amount: the keys come from a query that may give other rows when it runs again" in verdict
+
+
+@pytest.mark.full
 def test_a_random_source_that_delta_does_not_store(spark, both, targets):
     """Failure catalogue 41: an insert by keys of one run, beside rows of another, would insert rows twice."""
     source = "SELECT day, item, CAST(amount + floor(rand() * 1) AS LONG) AS amount FROM arrived"
@@ -361,46 +341,3 @@ def test_merge_of_a_micro_batch(spark, both, tmp_path, targets):
 
     stock, enabled = both.run(merge)
     assert (stock, [2]) == (enabled, targets.kept())
-
-
-BESIDE = {
-    "append": "INSERT INTO delta.`{target}` VALUES (1, 1, 1)",
-    "delete in a file that is skipped": "DELETE FROM delta.`{target}` WHERE amount = 4",
-    "delete in a file that is read": "DELETE FROM delta.`{target}` WHERE amount = 1625",
-    "optimize": "OPTIMIZE delta.`{target}`",
-    "merge": UPSERT,
-}
-
-
-@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
-@pytest.mark.parametrize("command", [UPSERT, INSERT], ids=["upsert", "insert"])
-def test_conflicts_are_those_of_delta(spark, arrived, both, enabled, monkeypatch, command, beside, targets):
-    """Another writer commits while the target of a MERGE is looked through."""
-    found = []
-    for name, options in (("stock", PruningOptions(enabled=False)), ("pruned", OPTIONS)):
-        target, inner, left = both.copy(name), session_pruning.prune_command, [1]
-
-        def commit_first(*arguments: Any, target: str = target, inner: Any = inner, left: Any = left) -> Any:
-            result = inner(*arguments)
-            if left[0]:
-                left[0] = 0
-                # A session of its own: that of the MERGE has a transaction in this thread.
-                worker = Thread(
-                    target=lambda: spark.newSession().sql(beside.format(target=target, source=arrived)).collect()
-                )
-                worker.start()
-                worker.join()
-            return result
-
-        enabled(options)
-        with monkeypatch.context() as patched:
-            patched.setattr(session_pruning, "prune_command", commit_first)
-            try:
-                spark.sql(command.format(target=target, source=arrived))
-                error = ""
-            except Exception as failed:  # noqa: BLE001 - both have to fail alike
-                error = f"{type(failed).__name__} {str(failed).split(' ')[0]}"
-        assert 0 == left[0]
-        found.append((error, Rows(spark.read.format("delta").load(target).collect())))
-    assert found[0] == found[1]
-    assert targets.kept()

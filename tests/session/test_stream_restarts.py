@@ -46,7 +46,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark, star, streams):
 
 @ONE_FORMAT
 @pytest.mark.parametrize("sink", ["delta", "foreachBatch"])
-def test_a_micro_batch_that_fails_is_written_once(spark, star, arrived, streams, sink):
+def test_a_micro_batch_that_fails_is_written_once(spark, star, batches, streams, sink):
     """A Python function fails in a task of the second micro-batch, or a function does after its MERGE."""
     flag = streams.folder / "fails"
 
@@ -69,7 +69,7 @@ def test_a_micro_batch_that_fails_is_written_once(spark, star, arrived, streams,
         return batch
 
     def run(name: str) -> None:
-        source, target = stream(spark, arrived["delta"]), str(streams.folder / name)
+        source, target = stream(spark, batches["delta"]), str(streams.folder / name)
         if sink == "delta":
             joined = source.join(spark.table(f"{star}sales"), "day").withColumn(
                 "day", udf(checked, "int", useArrow=False)("day")
@@ -98,13 +98,13 @@ def test_a_micro_batch_that_fails_is_written_once(spark, star, arrived, streams,
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_a_stream_that_is_stopped_during_a_build_goes_on_from_its_checkpoint(spark, star, arrived, streams):
+def test_a_stream_that_is_stopped_during_a_build_goes_on_from_its_checkpoint(spark, star, batches, streams):
     # Days of every micro-batch, by a condition that is evaluated longer than any test waits.
     days = spark.table(f"{star}days").where("day < 100")
     endless = days.where("NOT exists(sequence(day, 500), x -> exists(sequence(day, 500), y -> x + y < day))")
 
     def joined(static: DataFrame) -> DataFrame:
-        return stream(spark, arrived["delta"]).join(spark.table(f"{star}sales"), "day").join(static, "day")
+        return stream(spark, batches["delta"]).join(spark.table(f"{star}sales"), "day").join(static, "day")
 
     counts = {}
     for name in ("stock", "pruned"):

@@ -38,9 +38,9 @@ def read_by_plan(query: Any) -> set[int]:
 
 @pytest.mark.parametrize("how", ["inner", "left", "left_semi", "left_anti"])
 @pytest.mark.parametrize("source", ["delta", "parquet", "json"])
-def test_each_micro_batch_filters_a_static_table(spark, star, arrived, streams, source, how):
+def test_each_micro_batch_filters_a_static_table(spark, star, batches, streams, source, how):
     static = spark.table(f"{star}sales")
-    rows, counts = streams.agreed(lambda: stream(spark, arrived[source], source).join(static, "day", how))
+    rows, counts = streams.agreed(lambda: stream(spark, batches[source], source).join(static, "day", how))
     matched = {"inner": 4 * ROWS_PER_DAY, "left": 4 * ROWS_PER_DAY + 1, "left_semi": 4, "left_anti": 1}
     assert (matched[how], [[2], [3]]) == (len(rows), counts)
     assert KEPT == streams.kept()
@@ -48,9 +48,9 @@ def test_each_micro_batch_filters_a_static_table(spark, star, arrived, streams, 
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_the_executed_plan_of_a_micro_batch_reads_the_planned_files(spark, star, arrived, streams):
+def test_the_executed_plan_of_a_micro_batch_reads_the_planned_files(spark, star, batches, streams):
     streams.enabled()
-    query = streams.started("pruned", stream(spark, arrived["delta"]).join(spark.table(f"{star}sales"), "day"))
+    query = streams.started("pruned", stream(spark, batches["delta"]).join(spark.table(f"{star}sales"), "day"))
     query.awaitTermination()
     assert {1, KEPT[-1]} == read_by_plan(query)
     assert [{None}, {None}] == [{each.measured for each in one.report().tables} for one in streams.records]
@@ -58,12 +58,12 @@ def test_the_executed_plan_of_a_micro_batch_reads_the_planned_files(spark, star,
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_sinks_of_the_second_interface_get_the_rows(spark, star, arrived, streams):
+def test_sinks_of_the_second_interface_get_the_rows(spark, star, batches, streams):
     static = spark.table(f"{star}sales")
     streams.enabled()
     try:
         streams.started(
-            "in_memory", stream(spark, arrived["delta"]).join(static, "day"), sink="memory"
+            "in_memory", stream(spark, batches["delta"]).join(static, "day"), sink="memory"
         ).awaitTermination()
         assert 4 * ROWS_PER_DAY == spark.table("in_memory").count()
     finally:
@@ -150,9 +150,9 @@ STATEFUL = {
 
 @ONE_FORMAT
 @pytest.mark.parametrize(("made", "mode"), STATEFUL.values(), ids=STATEFUL)
-def test_a_stream_with_state_is_left_alone(spark, star, arrived, streams, made, mode):
+def test_a_stream_with_state_is_left_alone(spark, star, batches, streams, made, mode):
     sales = spark.table(f"{star}sales").select("day", expr("item % 3").alias("item"))
-    _, counts = streams.agreed(lambda: made(stream(spark, arrived["delta"]).join(sales, "day")), mode=mode)
+    _, counts = streams.agreed(lambda: made(stream(spark, batches["delta"]).join(sales, "day")), mode=mode)
     assert [[2], [3]] == counts
     # One record for all micro-batches of one start.
     assert [{ReasonCode.STATEFUL}] == streams.codes()
@@ -161,10 +161,10 @@ def test_a_stream_with_state_is_left_alone(spark, star, arrived, streams, made, 
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_a_join_of_two_streams_is_left_alone(spark, star, arrived, streams):
+def test_a_join_of_two_streams_is_left_alone(spark, star, batches, streams):
     def joined() -> DataFrame:
-        other = stream(spark, arrived["delta"]).selectExpr("day", "name AS other")
-        return stream(spark, arrived["delta"]).join(other, "day").join(spark.table(f"{star}sales"), "day")
+        other = stream(spark, batches["delta"]).selectExpr("day", "name AS other")
+        return stream(spark, batches["delta"]).join(other, "day").join(spark.table(f"{star}sales"), "day")
 
     rows, _ = streams.agreed(joined)
     assert 4 * ROWS_PER_DAY == len(rows)
@@ -174,7 +174,7 @@ def test_a_join_of_two_streams_is_left_alone(spark, star, arrived, streams):
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, arrived, streams):
+def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, batches, streams):
     found: list[int] = []
 
     def batch(df: DataFrame, number: int) -> None:
@@ -183,7 +183,7 @@ def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, arrived, st
             disable(spark)
 
     streams.enabled()
-    writer = stream(spark, arrived["delta"]).join(spark.table(f"{star}sales"), "day").writeStream.foreachBatch(batch)
+    writer = stream(spark, batches["delta"]).join(spark.table(f"{star}sales"), "day").writeStream.foreachBatch(batch)
     writer = writer.option("checkpointLocation", str(streams.folder / "checkpoint")).trigger(availableNow=True)
     writer.start().awaitTermination()
     assert [2 * ROWS_PER_DAY, 2 * ROWS_PER_DAY] == found
@@ -191,7 +191,7 @@ def test_disabling_takes_effect_at_the_next_micro_batch(spark, star, arrived, st
 
 
 @ONE_FORMAT
-def test_plans_that_are_only_shown_inside_of_a_batch_start_nothing(spark, star, arrived, streams, planned):
+def test_plans_that_are_only_shown_inside_of_a_batch_start_nothing(spark, star, batches, streams, planned):
     found: list[int] = []
 
     def batch(df: DataFrame, _: int) -> None:
@@ -203,7 +203,7 @@ def test_plans_that_are_only_shown_inside_of_a_batch_start_nothing(spark, star, 
         found.append(planned() - before)
 
     streams.enabled()
-    writer = stream(spark, arrived["delta"]).writeStream.foreachBatch(batch)
+    writer = stream(spark, batches["delta"]).writeStream.foreachBatch(batch)
     writer = writer.option("checkpointLocation", str(streams.folder / "checkpoint")).trigger(availableNow=True)
     writer.start().awaitTermination()
     assert [0, 2 * ROWS_PER_DAY, 1] * 2 == found
