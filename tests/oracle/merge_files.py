@@ -52,10 +52,10 @@ def expected_files(merge: Merge, held: int) -> Expected:
     most = min(len(files), in_bounds + (not merge.is_insert))
     if merge.alone:
         return Expected(len(files), len(files), (" below a RightOuter join", " below a FullOuter join"))
-    if merge.is_insert and merge.kind == LIST:
-        return Expected(len(files), len(files), ("may give other rows when it runs again",))
     if most == len(files):
         return Expected(len(files), most, ("",))
+    if merge.is_insert and merge.kind == LIST:
+        return Expected(len(files), len(files), ("may give other rows when it runs again",))
     excuses = []
     if not merge.is_insert and not held:
         excuses.append("no row of the files that hold keys passes its filters")
