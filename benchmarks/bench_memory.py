@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,10 @@ def _sampled(spark: SparkSession, prunes: int, way: str) -> list[dict[str, Any]]
 def _held(spark: SparkSession) -> Mapping[str, int]:
     gc.collect()
     jvm: Any = spark._jvm  # noqa: SLF001 - Java's counters have no other door
-    for _ in range(2):
+    for _ in range(3):
         jvm.java.lang.System.gc()
+        # Spark removes the broadcasts of queries that are gone in a thread of its own.
+        time.sleep(1.0)
     memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
     threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
     return {

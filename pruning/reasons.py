@@ -108,7 +108,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.BUILD_CANCELLED: "run the query again",
         ReasonCode.BUILD_TIMED_OUT: "raise `build_timeout_seconds`, or cache the small side",
         ReasonCode.STATISTICS_FAILED: "check that the files named there can be read",
-        ReasonCode.UNREPEATABLE_KEYS: "cache() the small side",
+        ReasonCode.UNREPEATABLE_KEYS: "localCheckpoint() the small side; outside of a MERGE cache() does, too",
         ReasonCode.UNPINNED_KEYS: "cache() the small side",
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
