@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pruning.results.verdict import NOTHING_TO_PRUNE
+
 _CHECKOUT = Path(__file__).parents[2]
 _START_SECONDS = 120.0
 
@@ -25,8 +27,9 @@ class Server:
     log: Path
 
     def told(self) -> list[str]:
-        """The lines about queries so far: what each one reads, or why nothing is skipped."""
-        return [line for line in self.log.read_text("utf-8").splitlines() if line.startswith(("reads ", "nothing "))]
+        """The lines about queries with a join so far: what each one reads, or why nothing is skipped."""
+        lines = self.log.read_text("utf-8").splitlines()
+        return [line for line in lines if line.startswith(("reads ", "nothing ")) and line != NOTHING_TO_PRUNE]
 
 
 @contextmanager

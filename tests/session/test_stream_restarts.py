@@ -118,7 +118,10 @@ def test_a_stream_that_is_stopped_during_a_build_goes_on_from_its_checkpoint(spa
         query.stop()
         assert (True, name == "pruned") == at_work
         assert (False, None) == (query.isActive, query.exception())
-        # A cancelled task runs to the end of its batch, but Spark has given its job up.
+        # A cancelled task runs to the end of its batch, but Spark gives its job up.
+        deadline = time.monotonic() + 30
+        while (is_at_work(spark) or building()) and time.monotonic() < deadline:
+            time.sleep(0.05)
         assert (False, []) == (is_at_work(spark), building())
         rows, counts[name] = streams.ran(name, joined(days))
         assert (4 * ROWS_PER_DAY, [[2], [3]]) == (len(rows), counts[name])

@@ -106,7 +106,8 @@ public class SessionRule extends Rule {
         try {
             return visited((LogicalPlan) plan, false);
         } catch (Throwable failed) {
-            if (failed instanceof SparkException && String.valueOf(failed.getMessage()).startsWith(CANCELLED)) {
+            if ((failed instanceof SparkException || failed instanceof InterruptedException)
+                && String.valueOf(failed.getMessage()).startsWith(CANCELLED)) {
                 new scala.util.Failure(failed).get();
             }
             if (wasInterrupted || failed instanceof InterruptedException) {
@@ -242,7 +243,10 @@ public class SessionRule extends Rule {
             context.setLocalProperty(INSIDE, null);
         }
         if (query.cancelled() != null) {
-            new scala.util.Failure(new SparkException(query.cancelled(), null)).get();
+            // An interrupted thread ends as in the wait for a job: a stream that is stopped takes that for no error.
+            Exception ended = Thread.interrupted() ? (Exception) new InterruptedException(query.cancelled())
+                : new SparkException(query.cancelled(), null);
+            new scala.util.Failure(ended).get();
         }
         LogicalPlan found = answer instanceof LogicalPlan ? (LogicalPlan) answer : null;
         if (found == null || !columns(found).equals(columns(plan))
