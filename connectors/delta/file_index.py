@@ -42,6 +42,7 @@ _LISTS = JavaFile(
         *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
         *("SnapshotText", "MergeTarget"),
         *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
+        "connectors.spark.PlanCopy",
     ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"

@@ -96,8 +96,8 @@ def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progre
                 each.end()
         if pending and _is_interrupted(pending[0].spark):
             for each in pending:
-                each.is_interrupted = True
                 each.end()
+                each.is_interrupted = each.is_cancelled
         pending = [each for each in pending if not each.is_cancelled]
         if pending:
             on_progress([each.progress() for each in pending])

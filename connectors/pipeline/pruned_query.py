@@ -30,7 +30,7 @@ from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_plan import FilterPlan, unused
+from pruning.query.filter_plan import FilterPlan, UnusedFilter, unused
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import Request, answered, with_answers
@@ -40,6 +40,8 @@ from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import TableExplanation
 
 _QUERY = "the query"
+# Reasons that say nothing of an equal query.
+_OF_ONE_RUN = frozenset({ReasonCode.BUILD_CANCELLED, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT})
 
 logger = logging.getLogger("scanprune")
 
@@ -50,7 +52,8 @@ class PrunedQuery:
 
     `pruned_sizes` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without
     filters. The builds of the build sides in `from_cache` were not run for this query, those in `on_driver` took no
-    job; `seconds` are those of each build side. `answer` answers requests about metadata.
+    job; `seconds` are those of each build side. `answer` answers requests about metadata, and holds the JVM's plan with
+    all rows that lie in it.
     """
 
     plan: FilterPlan | None
@@ -79,6 +82,16 @@ class PrunedQuery:
         return PrunedQuery.untouched(reason, options)
 
     @property
+    def is_lasting(self) -> bool:
+        """True for a query without filters for reasons that an equal query would have, too."""
+        has_filters = self.plan is not None and bool(self.plan.levels)
+        return not has_filters and not any(each.code in _OF_ONE_RUN for each in self.reasons)
+
+    def forget_plan(self) -> None:
+        """Drops the JVM's plan; explanations then lack the reasons against single filters."""
+        self.answer = None
+
+    @property
     def cancelled(self) -> str | None:
         """Spark's message if somebody cancelled a build, as by the job group of the query; else None."""
         return next((each.detail for each in self.reasons if each.code is ReasonCode.BUILD_CANCELLED), None)
@@ -91,11 +104,9 @@ class PrunedQuery:
 
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
-        if self.plan is None or self.answer is None:
+        if self.plan is None:
             return Explanation.nothing(*self.reasons, ran_builds=True)
-        # Finding the refusals takes as long as finding the filters, so it is done only on demand.
-        selection = BuildSelection.of(self.plan.graph, self.pruned_sizes, self.options, self.facts)
-        remaining = answered(unused(selection, self.plan.levels), self.answer)
+        remaining = self._unused(self.plan)
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in remaining), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
@@ -110,6 +121,14 @@ class PrunedQuery:
             on_driver=self.on_driver,
             seconds=self.seconds,
         )
+
+    def _unused(self, plan: FilterPlan) -> tuple[UnusedFilter, ...]:
+        # Finding these takes as long as finding the filters, so it is done only on demand.
+        # Another thread may forget the plan.
+        if (answer := self.answer) is None:
+            return ()
+        selection = BuildSelection.of(plan.graph, self.pruned_sizes, self.options, self.facts)
+        return answered(unused(selection, plan.levels), answer)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from connectors.keys.inputs import Collected, KeyInput, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.copied_conditions import with_copies
@@ -21,7 +23,7 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.equal_columns import EqualColumns
 from pruning.query.key_origins import conditions_of
-from pruning.query.plan import Node, Relation
+from pruning.query.plan import Expression, Node, Relation
 from pruning.query.planner_requests import PruneScan
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import RowWorth
@@ -64,7 +66,9 @@ class QueryScans:
             # Only this scan stays unpruned: the other scans keep their filters.
             logger.debug("Pruning %s failed", found.table.name, exc_info=True)
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, error_kind(error))
-        scan.static = partial(self._static, request.relation, found)
+        # The record of the scan outlives the plan of the query.
+        conditions = conditions_of(self.metadata.plan.root, request.relation)
+        scan.static = partial(_static, spark, found, request.relation, conditions)
         if scan.plan.acts:
             if request.keeps_scan and not scan.plan.files.kept_count:
                 df = found.table.read(scan.plan.files.kept)
@@ -73,7 +77,7 @@ class QueryScans:
 
     def _capabilities(self, request: PruneScan, found: PlanTable, own: PushdownCapabilities) -> PushdownCapabilities:
         if self.by_file:
-            # Storage compares no ranges with its bounds, so these need not be few, nor such as it compares rightly.
+            # The command is given the list, whatever the table accepts; its storage compares no ranges.
             return replace(own, accepts_file_list=True)
         return with_copies(own, self._copies(request, found), self.metadata)
 
@@ -117,9 +121,11 @@ class QueryScans:
         ]
         return [*known, *first_rows]
 
-    def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
-        plan = self.metadata.plan
-        return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
+
+def _static(
+    spark: SparkSession, found: PlanTable, relation: Relation, conditions: tuple[Expression, ...]
+) -> StaticPruning:
+    return StaticPruning.of(found.table, relation, conditions, found.files_left(spark))
 
 
 def _filtered(request: PruneScan) -> set[int]:

@@ -15,6 +15,8 @@ from pruning.results.verdict import NOTHING_TO_PRUNE
 QueryRecord = PrunedQuery | WholeCommand
 # The execution of a query that was planned before its execution began.
 NO_EXECUTION = -1
+# So many queries keep their plan in the JVM, which holds rows and RDDs: a checkpoint, a list, the batch of a stream.
+_WITH_PLANS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ class SessionHistory:
             self._entries.extendleft([Entry(NO_EXECUTION, None)] * count)
             self._trim()
 
+    def forget_plans(self) -> None:
+        """Drops the plans of all queries."""
+        for each in self.latest():
+            _forget_plan(each)
+
     def latest(self) -> list[Entry]:
         """The queries, newest first."""
         with self._lock:
@@ -72,4 +79,11 @@ class SessionHistory:
 
     def _trim(self) -> None:
         while len(self._entries) > self.most:
-            self._entries.pop()
+            _forget_plan(self._entries.pop())
+        for each in islice(self._entries, _WITH_PLANS, None):
+            _forget_plan(each)
+
+
+def _forget_plan(entry: Entry) -> None:
+    if isinstance(entry.record, PrunedQuery):
+        entry.record.forget_plan()

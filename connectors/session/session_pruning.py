@@ -60,6 +60,7 @@ _RULE = JavaFile(
         "StreamPlan",
         "connectors.spark.Precheck",
         "connectors.spark.FileScan",
+        "connectors.spark.PlanCopy",
         "connectors.spark.IndexCalls",
     ),
 )
@@ -125,7 +126,10 @@ class SessionPruning:
         return plan
 
     def follow_log(self) -> None:
-        """Lets Java tell of queries with nothing to prune while the logger wants a line for each query."""
+        """Lets Java tell of queries with nothing to prune while the logger wants a line for each query.
+
+        A level that is set later counts from the next query that is handed over, or the next look at the history.
+        """
         tells = logger.isEnabledFor(logging.INFO)
         if tells != self._tells and (rule := self.rule) is not None:
             rule.tellAll(tells)
@@ -156,7 +160,7 @@ class SessionPruning:
         if known is not None:
             return None, known
         found, record = prune_plan(spark, plan, options, self.cache)
-        if found is None and not (record.plan and record.plan.levels):
+        if found is None and record.is_lasting:
             self._refusals.add(digest, options, record, options.limits)
         return found, record
 
@@ -249,6 +253,7 @@ def disable(spark: SparkSession) -> None:
         pruning, enabled.pruning = enabled.pruning, None
         pruning.rule.switchOff()
         pruning.add_plain()
+        pruning.queries.forget_plans()
         # Python and Java hold each other, which neither of them would notice.
         pruning.rule = None
     rules = optimizer_rules(spark)

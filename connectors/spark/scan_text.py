@@ -14,7 +14,7 @@ from connectors.spark.jvm import JavaFile, has_jvm, instance, jvm_frame
 
 logger = logging.getLogger("scanprune")
 
-_OTHERS = ("DescribedRelation", "FileScan")
+_OTHERS = ("DescribedRelation", "FileScan", "PlanCopy")
 _LEAVES = JavaFile("connectors.spark", "DescribedLeaves", others=_OTHERS)
 _SCAN = JavaFile("connectors.spark", "DescribedScan", others=("DescribedLeaves", *_OTHERS))
 # By these, the executions of a scan are found: the ids of its columns, and the list of them.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from connectors.pipeline.pruned_query import PrunedQuery
 from connectors.session.refusals import Refusals
 from pruning import PruningOptions, Reason, ReasonCode
@@ -24,6 +26,14 @@ def test_a_refusal_is_known_for_a_while_under_its_options():
     assert RECORD is refusals.get(1, OPTIONS)
     now[0] = 10.0
     assert refusals.get(1, OPTIONS) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(ReasonCode.NOT_WORTH, True), (ReasonCode.BUILD_CANCELLED, False), (ReasonCode.BUILD_TIMED_OUT, False)],
+)
+def test_a_refusal_by_what_befell_one_run_does_not_last(code, expected):
+    assert expected == PrunedQuery.untouched(Reason(code, "k"), PruningOptions()).is_lasting
 
 
 def test_the_oldest_refusals_are_forgotten():

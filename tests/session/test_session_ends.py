@@ -9,11 +9,13 @@ import threading
 import time
 
 import pytest
+from pyspark.sql import SparkSession
 
+from connectors.pipeline.pruned_query import PrunedQuery
 from connectors.session import session_pruning
 from connectors.session.session_pruning import records
 from connectors.spark.jvm import optimized_plan, session_over
-from pruning import disable, history
+from pruning import PruningOptions, Reason, ReasonCode, disable, history
 from tests.queries.star import BY_JOB, FILES
 from tests.queries.test_builds_end import running
 from tests.session.conftest import ROWS
@@ -97,6 +99,24 @@ def test_a_query_whose_job_group_is_cancelled_during_a_build_ends(spark, query, 
         context.setLocalProperty("spark.jobGroup.id", None)
         context.setLocalProperty("spark.job.description", None)
     assert_no_leftovers()
+
+
+@ONE_FORMAT
+def test_a_query_equal_to_a_cancelled_one_runs(spark, query, enabled, monkeypatch):
+    enabled()
+    inner = session_pruning.prune_plan
+    cancelled = [Reason(ReasonCode.BUILD_CANCELLED, "sales", "[SPARK_JOB_CANCELLED] mine")]
+
+    def once(session: SparkSession, plan: object, options: PruningOptions, *others: object) -> object:
+        if cancelled:
+            return None, PrunedQuery.untouched(cancelled.pop(), options)
+        return inner(session, plan, options, *others)
+
+    monkeypatch.setattr(session_pruning, "prune_plan", once)
+    with pytest.raises(Exception, match="mine"):
+        spark.sql(query).collect()
+    assert ROWS == len(spark.sql(query).collect())
+    assert [2] == [each.planned.files_kept for each in history(spark)[0].tables]
 
 
 @ONE_FORMAT

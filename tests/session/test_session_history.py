@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import time
+
 import pytest
 from py4j.protocol import Py4JError
 
 from connectors.pipeline.pruned_query import PrunedQuery
 from connectors.session import session_pruning
-from connectors.session.session_history import NO_EXECUTION, SessionHistory
+from connectors.session.session_history import _WITH_PLANS, NO_EXECUTION, SessionHistory
 from connectors.session.session_pruning import records
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, disable, history
@@ -76,6 +79,33 @@ def test_plain_queries_are_told_of(spark, star, query, enabled, verdicts):
     assert 5 == len(verdicts())
     spark.sql(text).collect()
     assert 5 == len(verdicts())
+
+
+@pytest.mark.spark
+@pytest.mark.full
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_few_records_keep_rows_that_lie_in_a_plan(spark, star, enabled):
+    persistent = spark.sparkContext._jsc.getPersistentRDDs
+    before, queries = persistent().size(), 12
+    enabled()
+    for month in range(queries):
+        days = spark.table(f"{star}days").where(f"month = {month}").localCheckpoint()
+        spark.table(f"{star}sales").join(days, "day").collect()
+        del days
+    assert queries <= len(history(spark))
+
+    def left(most: int) -> int:
+        until = time.monotonic() + 30
+        while persistent().size() - before > most and time.monotonic() < until:
+            gc.collect()
+            spark._jvm.System.gc()
+            time.sleep(0.2)
+        return persistent().size() - before
+
+    assert left(_WITH_PLANS) <= _WITH_PLANS
+    assert [True] * queries == [bool(each.verdict) for each in history(spark)[:queries]]
+    disable(spark)
+    assert 0 == left(0)
 
 
 @pytest.mark.spark

@@ -31,13 +31,17 @@ public class PlanPurpose {
     static long of(SparkContext context) {
         String id = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
         QueryExecution query = id == null ? null : SQLExecution.getQueryExecution(Long.parseLong(id));
-        // Inside of foreachBatch the thread carries the execution of the stream, which is not that of its queries.
-        if (id == null || query instanceof IncrementalExecution) {
+        // Inside of foreachBatch the thread carries the execution of the stream, which is not that of its queries; and
+        // a thread that was started inside of an execution carries that one also when it has ended.
+        if (query == null || query instanceof IncrementalExecution) {
             return outside();
         }
-        return query != null && query.logical() instanceof ExplainCommand ? SHOWN : Long.parseLong(id);
+        return query.logical() instanceof ExplainCommand ? SHOWN : Long.parseLong(id);
     }
 
+    /**
+     * The purpose by the stack: a plan that runs is shown on the way, too.
+     */
     private static long outside() {
         long found = UNKNOWN;
         StackTraceElement[] frames = Thread.currentThread().getStackTrace();

@@ -84,7 +84,7 @@ public class PlannedQuery {
     }
 
     /**
-     * True for a plan that will not run.
+     * True for a plan that is asked for as a text.
      */
     public boolean isShown() {
         return execution == PlanPurpose.SHOWN;

@@ -221,8 +221,7 @@ public class SessionRule extends Rule {
         }
         LogicalPlan below = (LogicalPlan) plan.children().head();
         LogicalPlan pruned = visited(below, isWritten);
-        return pruned == below ? plan
-            : (LogicalPlan) plan.withNewChildren(sequence(java.util.Collections.singletonList(pruned)));
+        return pruned == below ? plan : PlanCopy.above(plan, java.util.Collections.singletonList(pruned));
     }
 
     private static boolean names(java.util.List known, Object found) {
@@ -268,9 +267,5 @@ public class SessionRule extends Rule {
             found.add(java.util.Arrays.asList(new Object[] {column.exprId(), column.dataType()}));
         }
         return found;
-    }
-
-    private static scala.collection.immutable.Seq sequence(java.util.List items) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 /**
  * A plan in which Spark shows some scans of files with a text. Scans inside of subqueries stay as they are.
  *
- * It relies on LogicalRelation.copy(), and on withNewChildrenInternal() and copyTagsFrom() of plans.
+ * It relies on LogicalRelation.copy().
  */
 public class DescribedLeaves {
     private final LogicalPlan plan;
@@ -39,14 +39,7 @@ public class DescribedLeaves {
             isNew = isNew || found != child;
             children.add(found);
         }
-        if (!isNew) {
-            return node;
-        }
-        // withNewChildren() keeps children that are equal to the new ones, as described ones are.
-        LogicalPlan found = (LogicalPlan) node.withNewChildrenInternal(
-            scala.jdk.javaapi.CollectionConverters.asScala(children).toIndexedSeq());
-        found.copyTagsFrom(node);
-        return found;
+        return isNew ? PlanCopy.above(node, children) : node;
     }
 
     static LogicalRelation over(LogicalRelation leaf, String text) {
