@@ -87,8 +87,16 @@ class PrunedQuery:
         has_filters = self.plan is not None and bool(self.plan.levels)
         return not has_filters and not any(each.code in _OF_ONE_RUN for each in self.reasons)
 
-    def forget_plan(self) -> None:
-        """Drops the JVM's plan; explanations then lack the reasons against single filters."""
+    def forget_plan(self, *, keeps_reasons: bool = False) -> None:
+        """Drops the JVM's plan; without `keeps_reasons` explanations then lack the reasons against single filters.
+
+        Finding these takes about as long as planning did.
+        """
+        if keeps_reasons and self.answer is not None and not self.scans:
+            try:
+                self.reasons = self.explanation().reasons
+            except Exception:
+                logger.debug("Finding the reasons against filters failed", exc_info=True)
         self.answer = None
 
     @property

@@ -60,9 +60,9 @@ class SessionHistory:
             self._trim()
 
     def forget_plans(self) -> None:
-        """Drops the plans of all queries."""
+        """Drops the plans of all queries, after looking for the reasons against filters."""
         for each in self.latest():
-            _forget_plan(each)
+            _forget_plan(each, keeps_reasons=True)
 
     def latest(self) -> list[Entry]:
         """The queries, newest first."""
@@ -84,6 +84,6 @@ class SessionHistory:
             _forget_plan(each)
 
 
-def _forget_plan(entry: Entry) -> None:
+def _forget_plan(entry: Entry, *, keeps_reasons: bool = False) -> None:
     if isinstance(entry.record, PrunedQuery):
-        entry.record.forget_plan()
+        entry.record.forget_plan(keeps_reasons=keeps_reasons)
