@@ -1,4 +1,7 @@
-"""A query before its builds: `explain_query()` tells of the filters that are planned, from metadata alone."""
+"""A query before its builds, from metadata alone: the filters that are planned.
+
+`explain_query()` gives them as an `Explanation`, `shown_plan()` as texts in a plan that Spark only shows.
+"""
 
 from __future__ import annotations
 

@@ -25,35 +25,25 @@ public class AnalyzedPlan {
      * outside of plans inside its expressions.
      */
     boolean hasBloom(BloomFilterMightContain found) {
-        return plan == null ? !isAggregated(found) : hasBloom(plan);
+        return plan == null ? !has(BloomFilterAggregate.class, found, true)
+            : has(BloomFilterMightContain.class, plan, false);
     }
 
-    private static boolean isAggregated(TreeNode node) {
-        return node instanceof BloomFilterAggregate || anyIsAggregated(node.children())
-            || node instanceof PlanExpression && isAggregated((TreeNode) ((PlanExpression) node).plan())
-            || node instanceof LogicalPlan && anyIsAggregated(((LogicalPlan) node).expressions());
+    /**
+     * True if a plan or an expression has an expression of this kind, which may lie inside of subqueries only where
+     * these are entered.
+     */
+    private static boolean has(Class kind, TreeNode node, boolean entersSubqueries) {
+        return kind.isInstance(node) || anyHas(kind, node.children(), entersSubqueries)
+            || entersSubqueries && node instanceof PlanExpression
+                && has(kind, (TreeNode) ((PlanExpression) node).plan(), true)
+            || node instanceof LogicalPlan && anyHas(kind, ((LogicalPlan) node).expressions(), entersSubqueries);
     }
 
-    private static boolean anyIsAggregated(scala.collection.Seq nodes) {
+    private static boolean anyHas(Class kind, scala.collection.Seq nodes, boolean entersSubqueries) {
         scala.collection.Iterator rest = nodes.iterator();
         while (rest.hasNext()) {
-            if (isAggregated((TreeNode) rest.next())) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    private static boolean hasBloom(TreeNode node) {
-        boolean isPlan = node instanceof LogicalPlan;
-        return node instanceof BloomFilterMightContain || anyHasBloom(node.children())
-            || isPlan && anyHasBloom(((LogicalPlan) node).expressions());
-    }
-
-    private static boolean anyHasBloom(scala.collection.Seq nodes) {
-        scala.collection.Iterator rest = nodes.iterator();
-        while (rest.hasNext()) {
-            if (hasBloom((TreeNode) rest.next())) {
+            if (has(kind, (TreeNode) rest.next(), entersSubqueries)) {
                 return true;
             }
         }
