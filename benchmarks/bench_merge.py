@@ -120,7 +120,7 @@ def _measured(spark: SparkSession, case: Case, size: Size, folder: Path) -> list
             spark.sql(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 0").collect()
             spark.sql(f"VACUUM delta.`{target}` RETAIN 0 HOURS").collect()
     rows = [_entry(case, way, found[1:], equal=sums[_STOCK] == sums[_ENABLED]) for way, found in runs.items()]
-    rows = [{"rows": size.rows, **each} for each in rows]
+    rows = [{"rows": size.rows, "runs": size.runs, **each} for each in rows]
     stock, enabled = rows
     for name in ("seconds", "search_seconds", "search_bytes", "bytes"):
         enabled[f"stock_to_enabled_{name}"] = stock[name] / enabled[name] if enabled[name] else None

@@ -104,7 +104,7 @@ class SessionPruning:
             elif query.isWritten():
                 plan, record = prune_plan(spark, query.plan(), options, self.cache, pins=True)
             else:
-                plan, record = self._pruned(spark, query.plan(), options)
+                plan, record = self._pruned(spark, query, options)
             if execution != NO_EXECUTION:
                 record.measure_only(execution)
         except Exception as error:  # noqa: BLE001 - the record tells of it
@@ -149,10 +149,11 @@ class SessionPruning:
         else:
             logger.info("%s", NOTHING_TO_PRUNE)
 
-    def _pruned(self, spark: SparkSession, plan: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
+    def _pruned(self, spark: SparkSession, query: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
         """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
+        plan = query.plan()
         try:
-            digest = int(plan.semanticHash())
+            digest = int(query.digest())
         except Py4JError:
             # Some nodes have no form without names and ids.
             return prune_plan(spark, plan, options, self.cache)

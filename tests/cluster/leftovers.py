@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.cluster.outcomes import Found
-from tests.queries.test_builds_end import broadcasts, running
+from tests.leftovers import broadcasts, running
 
 _SECONDS = 60.0
 

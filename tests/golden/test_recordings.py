@@ -106,5 +106,7 @@ def test_tpcds(read, handed_over, tables, number):
 
 
 @pytest.mark.parametrize(("title", "query"), tuple(rules()), ids=[title for title, _ in rules()])
-def test_rules(read, title, query):
-    assert described(*recorded()[title].tree) == read(query)[0]
+def test_rules(read, handed_over, title, query):
+    plan = described(*recorded()[title].tree)
+    assert plan == read(query)[0]
+    assert plan == handed_over(query)

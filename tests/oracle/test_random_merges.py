@@ -41,6 +41,7 @@ from tests.oracle.random_merges import (
     random_merge,
 )
 from tests.oracle.test_random_queries import without_zones
+from tests.session.merging import latest_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MERGES = int(os.environ.get("SCANPRUNE_MERGES", "8"))
 _EVERY_SURE = 4
-_TIMES = ("Ms", "Bytes")
 _VIEW = "merge_source"
 _EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
 
@@ -139,12 +139,9 @@ class Engines:
         finally:
             disable(self.spark)
         searched = self._searched(before)
-        version, metrics = (
-            self.spark.sql(f"DESCRIBE HISTORY delta.`{target}` LIMIT 1").select("version", "operationMetrics").first()
-        )
-        counted = {name: value for name, value in metrics.items() if not any(each in name for each in _TIMES)}
+        version, metrics = latest_commit(self.spark, str(target))
         rows = Rows(self.spark.read.format("delta").load(str(target)).collect())
-        return Outcome(rows, counted, self._changes(merge, target, version), self._ids(merge, target), error), searched
+        return Outcome(rows, metrics, self._changes(merge, target, version), self._ids(merge, target), error), searched
 
     def _searched(self, before: set[int]) -> Searched:
         new = [each for each in records(self.spark) if id(each) not in before]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pruning import PruningOptions
+from tests import leftovers
 from tests.queries.star import OPTIONS
+
+assert_no_leftovers = leftovers.assert_no_leftovers
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])

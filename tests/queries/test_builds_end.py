@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +16,10 @@ from pyspark.sql import DataFrame
 from connectors.builds import materialized, query_builds
 from connectors.jobs import runner
 from connectors.jobs import runner as builds
-from connectors.spark.jvm import JavaFile, instance
 from pruning import explain, prune
 from sample_data.rows import Rows
 from tests.costs import ALWAYS
+from tests.leftovers import blocks
 from tests.queries.star import BY_JOB, FILES, OPTIONS, files
 from tests.unchanged import is_unchanged
 
@@ -43,42 +42,6 @@ JOINED = """
 TWO = """
     SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = i.item
     WHERE month = 2 AND name <> 'n7'"""
-_BROADCASTS = JavaFile("tests.queries", "BroadcastBlocks")
-
-
-def broadcasts(spark) -> set[str]:
-    """The blocks of broadcasts that are still referenced."""
-    gc.collect()
-    spark._jvm.System.gc()
-    return blocks(spark)
-
-
-def blocks(spark) -> set[str]:
-    """The blocks of all broadcasts that Spark has not released."""
-    found = spark.sparkContext._jsc.sc().env().blockManager().getMatchingBlockIds(instance(spark, _BROADCASTS))
-    return {str(found.apply(at)) for at in range(found.size())}
-
-
-def running(spark) -> tuple[list[int], list[int], list[str], set[str]]:
-    tracker = spark.sparkContext.statusTracker()
-    names = [each.name for each in threading.enumerate() if each.name.startswith(("build of", "end of"))]
-    return list(tracker.getActiveJobsIds()), list(tracker.getActiveStageIds()), names, spark.sparkContext.getJobTags()
-
-
-@pytest.fixture
-def assert_no_leftovers(spark):
-    """A check, called at the end, that only the jobs, threads, tags and broadcasts from before the test remain."""
-    known, before = broadcasts(spark), running(spark)
-
-    def check() -> None:
-        deadline = time.monotonic() + 150
-        # Spark's cleaner runs after the garbage collection, in a thread of its own.
-        while (running(spark) != before or broadcasts(spark) - known) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert before == running(spark)
-        assert set() == broadcasts(spark) - known
-
-    return check
 
 
 def broadcasts_of(plan) -> set[str]:

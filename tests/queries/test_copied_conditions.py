@@ -52,5 +52,24 @@ def test_keys_with_more_digits_than_files_of_an_equal_column_lose_no_row(
     }
 
 
+# Delta stores bounds before 1973 without the seconds of the zone's offset, so ranges are moved out by a minute.
+@pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_ancient_timestamps_of_two_tables_skip_files_of_both(spark, tmp_path, pruned_frame, type_):
+    f, g, d = (f"delta.`{tmp_path / name}`" for name in "fgd")
+    for name, table in (("w", f), ("v", g)):
+        spark.sql(f"CREATE TABLE {table} (k {type_}, {name} BIGINT) USING delta")
+        for year in (1890, 1900, 1950):
+            first = f"CAST('{year}-01-01 00:00:07.123456' AS {type_})"
+            spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ {first} + id * INTERVAL 1 HOUR, id FROM range(9)")
+    spark.sql(f"CREATE TABLE {d} (k {type_}, x INT) USING delta")
+    spark.sql(f"INSERT INTO {d} VALUES ('1900-01-01 00:00:07.123456', 1), ('1950-01-01 00:00:08', 1), ('1890', 2)")
+    df = spark.sql(f"SELECT f.w, g.v FROM {f} f LEFT JOIN {g} g ON f.k = g.k JOIN {d} d ON f.k = d.k WHERE d.x = 1")
+    result = pruned_frame(df, options=OPTIONS)
+    assert [(0, 0)] == sorted(map(tuple, result.collect()))
+    assert Rows(df.collect()) == Rows(result.collect())
+    found = {each.planned.table[-1]: _files(each) for each in report(result).tables}
+    assert {"f": (2, 3), "g": (1, 3)} == {name: files for name, files in found.items() if files[1] == 3}
+
+
 def _files(table) -> tuple[int, int]:
     return table.planned.files_kept, table.planned.files_total

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from connectors.session import session_pruning
 from pruning import PruningOptions, disable, enable
+from tests import leftovers
 from tests.queries import conftest as of_queries
-from tests.queries import test_builds_end as of_builds
 from tests.queries.star import OPTIONS
 from tests.session.merging import ARRIVED, Both, Targets
 from tests.session.streams import FIRST, SECOND, Streams, add
@@ -23,7 +23,7 @@ ROWS = 750
 
 
 star = of_queries.star
-assert_no_leftovers = of_builds.assert_no_leftovers
+assert_no_leftovers = leftovers.assert_no_leftovers
 
 
 @pytest.fixture

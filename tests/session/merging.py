@@ -23,10 +23,12 @@ INSERT = BY_AMOUNT + " WHEN NOT MATCHED THEN INSERT *"
 _TIMES = ("Ms", "Bytes")
 
 
-def counted(spark: SparkSession, target: str) -> dict[str, str]:
-    """The metrics of the latest commit that do not depend on time or on the layout of files."""
-    metrics = spark.sql(f"DESCRIBE HISTORY delta.`{target}` LIMIT 1").first()["operationMetrics"]
-    return {name: value for name, value in metrics.items() if not any(each in name for each in _TIMES)}
+def latest_commit(spark: SparkSession, target: str) -> tuple[int, dict[str, str]]:
+    """The version of the latest commit, and those of its metrics that do not depend on time or on sizes of files."""
+    version, metrics = (
+        spark.sql(f"DESCRIBE HISTORY delta.`{target}` LIMIT 1").select("version", "operationMetrics").first()
+    )
+    return version, {name: value for name, value in metrics.items() if not any(each in name for each in _TIMES)}
 
 
 class Targets:
@@ -103,5 +105,5 @@ class Both:
             except Exception as failed:  # noqa: BLE001 - both have to fail alike
                 error = type(failed), str(failed).split(" ")[0]
             df = self.spark.read.format("delta").load(target).drop(*hidden)
-            found.append({"rows": Rows(df.collect()), "counted": counted(self.spark, target), "error": error})
+            found.append({"rows": Rows(df.collect()), "counted": latest_commit(self.spark, target)[1], "error": error})
         return found

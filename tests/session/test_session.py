@@ -192,6 +192,14 @@ def test_a_query_with_nothing_to_prune_is_planned_once(spark, query, enabled, pl
 
 
 @pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_a_query_with_an_existence_join_and_nothing_to_prune_is_planned_once(spark, star, enabled, planned):
+    enabled(None)
+    query = "SELECT * FROM {0}sales WHERE item = 1 OR day IN (SELECT day FROM {0}days WHERE month = {1})"
+    found = [spark.sql(query.format(star, month)).count() for month in (2, 2, 3)]
+    assert (True, 2) == (found[0] == found[1] > 0, planned())
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
 def test_a_query_with_filters_is_planned_each_time(spark, query, enabled, planned):
     enabled()
     assert ROWS == spark.sql(query).count() == spark.sql(query).count()

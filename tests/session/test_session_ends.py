@@ -16,8 +16,8 @@ from connectors.session import session_pruning
 from connectors.session.session_pruning import records
 from connectors.spark.jvm import optimized_plan, session_over
 from pruning import PruningOptions, Reason, ReasonCode, disable, history
+from tests.leftovers import running
 from tests.queries.star import BY_JOB, FILES
-from tests.queries.test_builds_end import running
 from tests.session.conftest import ROWS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

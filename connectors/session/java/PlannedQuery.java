@@ -1,4 +1,7 @@
 import org.apache.spark.sql.catalyst.optimizer.ReplaceCTERefWithRepartition$;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
@@ -8,7 +11,7 @@ import org.apache.spark.sql.classic.SparkSession;
  *
  * Common table expressions that Spark did not inline are written into the plan, as Spark's next and last rule does.
  *
- * It relies on ReplaceCTERefWithRepartition.
+ * It relies on ReplaceCTERefWithRepartition and on canonicalized plans.
  */
 public class PlannedQuery {
     private final LogicalPlan plan;
@@ -35,6 +38,33 @@ public class PlannedQuery {
 
     public SparkSession session() {
         return session;
+    }
+
+    /**
+     * A hash of the plan without the names and ids of its columns, alike for equal queries.
+     *
+     * Canonicalized, an existence join still has the id of its column of matches, so it is hashed as a semijoin.
+     */
+    public int digest() {
+        return withoutExistenceIds((LogicalPlan) plan.canonicalized()).hashCode();
+    }
+
+    private static LogicalPlan withoutExistenceIds(LogicalPlan plan) {
+        java.util.ArrayList children = new java.util.ArrayList();
+        boolean isSame = true;
+        scala.collection.Iterator each = plan.children().iterator();
+        while (each.hasNext()) {
+            LogicalPlan child = (LogicalPlan) each.next();
+            LogicalPlan found = withoutExistenceIds(child);
+            isSame &= found == child;
+            children.add(found);
+        }
+        LogicalPlan copy = isSame ? plan : PlanCopy.above(plan, children);
+        if (copy instanceof Join && ((Join) copy).joinType() instanceof ExistenceJoin) {
+            Join join = (Join) copy;
+            return new Join(join.left(), join.right(), LeftSemi$.MODULE$, join.condition(), join.hint());
+        }
+        return copy;
     }
 
     /**
