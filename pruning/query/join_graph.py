@@ -198,6 +198,7 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
     """
     pairs: dict[int, int] = {}
     names: list[str] = []
+    every = PlanNames(graph.root)
     for edge in graph.edges:
         if edge.join.id != build_side.join.id or not _is_plain(edge, build_side):
             continue
@@ -205,7 +206,7 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
         key = edge.build_side.key.column
         if found is not None and key is not None and found not in pairs.values() and key not in pairs:
             pairs[key] = found
-            names.append(str(edge.build_side.key))
+            names.append(every.expression(edge.build_side.key))
     return KeyTuple(tuple(pairs), tuple(pairs.values()), ", ".join(names)) if len(pairs) >= _SEVERAL else None
 
 

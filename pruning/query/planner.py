@@ -202,7 +202,7 @@ class QueryPlanner:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
             self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
-            if keys not in known:
+            if not _are_known(keys, known):
                 known.append(keys)
                 changed[relation.id] = relation
         for each in joined.values():
@@ -247,7 +247,8 @@ class QueryPlanner:
                 return keys
             self.reasons[keys] = None
             return (yield from self._bounded(runtime_filter))
-        domain = build_side.domain(keys)
+        named = replace(keys, source=PlanNames(self.graph.root).expression(build_side.key))
+        domain = build_side.domain(named)
         if isinstance(domain, Reason):
             return domain
         not_joined = "they are too many"
@@ -296,7 +297,7 @@ class QueryPlanner:
         known = self.tuples.setdefault(relation.id, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
-        elif keys not in known and combined_share(keys) < 1.0:
+        elif not _are_known(keys, known) and combined_share(keys) < 1.0:
             known.append(keys)
 
     # Scans.
@@ -373,6 +374,11 @@ def _worth_of(union: Sequence[RuntimeFilter], benefits: Benefits) -> RowWorth:
     """The worth of testing rows by united keys, the same for each of their scans."""
     worth = [benefits.row_worth(each.build_side, each.probe) for each in one_by_build(union)]
     return RowWorth(min(1.0, sum(each.passing for each in worth)), min(each.spared for each in worth))
+
+
+def _are_known(keys: KeySummary, known: Sequence[KeySummary]) -> bool:
+    """True if there are equal keys, perhaps of an equal build side with another name."""
+    return any(replace(keys, source=each.source) == each for each in known)
 
 
 def _fewest(summaries: Sequence[KeySummary]) -> float:

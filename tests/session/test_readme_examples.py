@@ -48,7 +48,9 @@ def test_examples_run_and_prune(spark, capsys):
         disable(spark)
         for name in ("sales", "days"):
             spark.catalog.dropTempView(name)
-    assert "read 2 of 40 files" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert re.search(r"^read 2 of 40 files \(.*\): sales\.day by days\.day$", printed, re.MULTILINE)
+    assert re.search(r"^read 1 of 40 files \(.*\): orders\.id by changes\.id$", printed, re.MULTILINE)
 
 
 def check_notebook(spark, names: dict[str, object]) -> None:

@@ -235,6 +235,12 @@ def test_sessions_of_clients_of_jdbc_are_apart(thrift, stock):
         assert "of one" in one.run("SELECT * FROM mine")
         assert stock == rows(one)
         assert before + 1 == len(thrift.told())
+        one.run("SET spark.pruning.auto=true")
+        one.run("SET spark.pruning.enabled=false")
+        assert (stock, stock) == (rows(one), rows(other))
+        switched_off, pruned = thrift.told()[-2:]
+        assert "switched off" in switched_off
+        assert pruned.startswith(PRUNED)
     finally:
         one.close()
         other.close()

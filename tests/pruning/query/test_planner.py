@@ -18,7 +18,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Limit, Node, Relation, Sort, SortKey, relations_of
+from pruning.query.plan import Limit, Node, PlanNames, Relation, Sort, SortKey, relations_of
 from pruning.query.plan_statistics import Cardinality, QueryFacts, Sizes, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -295,7 +295,8 @@ def test_keys_of_a_build_filter_the_scan(star):
         f"RunBuilds [{star.few.id}]",
         f"PruneScan {star.fact.id}",
     ]
-    assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.id]
+    keys = replace(some_keys(3, 4), source=PlanNames(star.root).column(star.few.output[0]))
+    assert {star.fact.output[0]: [keys]} == script.log[1].keys == planner.keys[star.fact.id]
     assert {planner.levels[0][0].build_side.id: 0.25} == planner.seconds
     assert (20, {}) == (planner.current_sizes().scanned[star.fact.id], planner.reasons)
     assert [1] == [len(level) for level in planner.levels]
