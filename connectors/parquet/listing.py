@@ -135,7 +135,8 @@ class SparkFiles:
         options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
         scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
         session = self._relation.sparkSession()
-        arguments = (session, roots.prepended(marker), scala_options, none, cache, spec, none)
+        files = none if self.partition_columns else jvm.scala.Option.apply(some.as_scala())
+        arguments = (session, roots.prepended(marker), scala_options, none, cache, spec, files)
         return instance(self._spark, _PINNED, *arguments)
 
     @property
