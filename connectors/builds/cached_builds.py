@@ -51,7 +51,7 @@ class _CachedBuild:
 
     def built(self, spark: SparkSession) -> BuildResult:
         rows = None if self.rows is None else self.rows.of(spark)
-        return BuildResult(replace(self.keys, source="the cache"), rows, from_cache=True)
+        return BuildResult(self.keys, rows, from_cache=True)
 
 
 @dataclass(slots=True)

@@ -202,15 +202,16 @@ def is_one_row(node: Node) -> bool:
             return node.kind == "OneRowRelation"
 
 
-def may_raise_elsewhere(root: Node, at: int) -> bool:
-    """True if a scalar subquery that does not contain node `at` may give several rows, for which Spark raises an error.
+def has_effect_elsewhere(root: Node, at: int) -> bool:
+    """True if a part of the plan that does not contain node `at` does more than give rows.
 
-    Spark drops the operator of the subquery, or the join that it has made of it, and the error with it, if it knows
-    while planning that a join or filter has no row. So a node that gives no row must not become a constant there.
+    A scalar subquery may give several rows, for which Spark raises an error, and `df.observe()` collects metrics. Spark
+    drops that part, and its effect, if it knows while planning that a join or filter has no row. So a node that gives
+    no row must not become a constant there.
     """
     for node in root.walk():
         plans = [each for each in node.subqueries if not is_one_row(each)]
-        if isinstance(node, Join) and node.type == "LeftSingle":
+        if (isinstance(node, Join) and node.type == "LeftSingle") or node.kind == "CollectMetrics":
             plans.append(node)
         if any(not each.subtree_start <= at <= each.id for each in plans):
             return True

@@ -23,7 +23,7 @@ from pruning.query.exchange_reuse import reuses_kept
 from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.filter_plan import ready_filters
 from pruning.query.first_rows import first_rows_filter, prove_first_rows, too_few_first_rows, worth_filtering
-from pruning.query.join_condition import BuildSide, may_raise_elsewhere
+from pruning.query.join_condition import BuildSide, has_effect_elsewhere
 from pruning.query.join_graph import JoinGraph, combined_share, key_tuple
 from pruning.query.lineage import ProbeColumn
 from pruning.query.metadata_filters import benefit_of_bounds
@@ -269,9 +269,9 @@ class QueryPlanner:
             return "joins are left as they are"
         if 0 <= self.facts.broadcast_limit < rows.nbytes:
             return "they are too many"
-        if not rows.nbytes and may_raise_elsewhere(self.graph.root, node.id):
-            # Spark would drop the subquery with the other side of the join.
-            return "a subquery of the query may raise an error, which a side without rows would hide"
+        if not rows.nbytes and has_effect_elsewhere(self.graph.root, node.id):
+            # Spark would drop that part with the other side of the join.
+            return "a part of the query may raise an error or observes rows, which a side without rows would hide"
         yield from ask(JoinRows(node, rows))
         self.row_bytes[node.id], self._row_counts[node.id] = rows.nbytes, count
         for each in node.walk():
@@ -309,7 +309,7 @@ class QueryPlanner:
         """
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple(self._first_rows.get(relation.id, ()))
-        keeps_scan = may_raise_elsewhere(self.graph.root, relation.id)
+        keeps_scan = has_effect_elsewhere(self.graph.root, relation.id)
         worth = yield from with_answers(partial(self._row_worth, relation, selection or self.selection()))
         scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth))
         if isinstance(scan, Reason):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pyspark.sql import Observation
+from pyspark.sql.functions import count
 
-from pruning import prune
+from pruning import disable, enable, history, prune, report
 from sample_data.rows import Rows
 from tests.catalogue.facts import OPTIONS, fact_rows, files, refusal_codes
 from tests.unchanged import is_unchanged
@@ -32,6 +34,28 @@ def test_join_strategies(agreed, conf, adaptive, threshold):
 @pytest.mark.parametrize("hint", ["BROADCAST(f)", "BROADCAST(d)", "MERGE(f)", "SHUFFLE_HASH(f)", "SHUFFLE_HASH(d)"])
 def test_either_side_may_be_the_hash_build_side(agreed, hint):
     assert {"facts": 1} == files(agreed(BY_DUCK.replace("SELECT", f"SELECT /*+ {hint} */"), duck=BY_DUCK)[1])
+
+
+# Without adaptive execution Spark runs both sides of a join that turns out to have no row, and observes rows of either:
+# all or none of them, by the side that is broadcast.
+@pytest.mark.parametrize("way", ["stock", "prune()", "enable()"])
+def test_rows_beside_a_side_without_rows_are_observed(spark, conf, way):
+    conf("spark.sql.adaptive.enabled", "false")
+    seen = Observation()
+    observed = spark.table("dims").where("grp = 2").observe(seen, count("*").alias("rows"))
+    facts = spark.sql("SELECT f.k, f.id FROM facts f JOIN (SELECT k FROM dims WHERE grp = 777) d ON f.k = d.k")
+    df = facts.join(observed.select("k"), "k")
+    result, told = prune(df, options=OPTIONS) if way == "prune()" else df, None
+    if way == "enable()":
+        enable(spark, options=OPTIONS)
+    try:
+        assert [] == result.collect()
+        told = report(result) if way == "prune()" else next(iter(history(spark)), None)
+    finally:
+        disable(spark)
+    assert seen.get["rows"] in {0, 20}
+    if way != "stock":
+        assert [0] == [each.planned.files_kept for each in told.tables if each.planned.table == "facts"]
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import Bound
-from pruning.query.join_condition import fallback_build_sides, is_one_row, may_raise_elsewhere, scalars_of
+from pruning.query.join_condition import fallback_build_sides, has_effect_elsewhere, is_one_row, scalars_of
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.plan import Expression, Filter, Node
 from pruning.query.plan_statistics import Sizes
@@ -233,19 +233,27 @@ def test_at_most_one_row_is_a_key_of_a_scalar(plans, cells):
 def test_subquery_that_may_raise_counts_everywhere_but_below_itself(plans):
     total, k, m = plans.aggregate(plans.table("s")), plans.table("k"), plans.table("m")
     sure = plans.filter(k, call("EqualTo", column(*k.output), SUBQUERY), subqueries=(total,))
-    assert not any(may_raise_elsewhere(sure, each.id) for each in sure.walk())
+    assert not any(has_effect_elsewhere(sure, each.id) for each in sure.walk())
     other, some = plans.table("o"), plans.table("s")
     unsure = plans.filter(other, call("EqualTo", column(*other.output), SUBQUERY), subqueries=(some,))
     root = plans.join(m, unsure)
-    assert {some.id} == {each.id for each in root.walk() if not may_raise_elsewhere(root, each.id)}
+    assert {some.id} == {each.id for each in root.walk() if not has_effect_elsewhere(root, each.id)}
 
 
 def test_correlated_subquery_of_several_rows_counts_everywhere_but_below_itself(plans):
     left, right = plans.table("k"), plans.table("k")
     single = plans.join(left, right, equal(left.output[0], right.output[0]), type_="LeftSingle")
     root = plans.join(single, plans.table("o"))
-    found = {each.id for each in root.walk() if not may_raise_elsewhere(root, each.id)}
+    found = {each.id for each in root.walk() if not has_effect_elsewhere(root, each.id)}
     assert {left.id, right.id, single.id} == found
+
+
+def test_observed_rows_count_everywhere_but_below_the_observation(plans):
+    seen = plans.table("k")
+    observed = plans.other("CollectMetrics", seen)
+    other = plans.table("o")
+    root = plans.join(observed, other)
+    assert {seen.id, observed.id} == {each.id for each in root.walk() if not has_effect_elsewhere(root, each.id)}
 
 
 # A subquery of one row is selective, whatever its input.
