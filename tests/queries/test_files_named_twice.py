@@ -47,7 +47,7 @@ NAMINGS = {
     "with a slash": (["{folder}/t", "{folder}/t/"], 2, 16),
     "folder and a file of it": (["{folder}/t", "{folder}/t/part-00003-*"], 2, 9),
     "a file twice": (["{folder}/t/part-00003-*", "{folder}/t/part-00003-*", "{folder}/t/part-00004-*"], 2, 3),
-    # Of tables with partitions Spark reads each file once.
+    # Spark reads each file of a table with partitions once.
     "partitions twice": (["{folder}/parts", "{folder}/parts"], 1, 8),
 }
 
