@@ -180,32 +180,32 @@ def _limits(options: PruningOptions | None) -> Limits:
 
 
 @dataclass(eq=False)
-class _Enabled:
+class _State:
     """The pruning of a session, None where it was not enabled or was disabled; and the queries of before."""
 
     pruning: SessionPruning | None = None
     queries: SessionHistory = field(default_factory=lambda: SessionHistory(LIMITS.history_queries))
 
 
-class _Found:
-    """The state of one of the Python objects of a session; None before it is looked for."""
+class _Slot:
+    """The place for the state in one of the Python objects of a session; None before it is looked for."""
 
-    enabled: _Enabled | None = None
+    state: _State | None = None
 
 
 # By the id of the JVM's session, of which several Python objects may exist.
-_ENABLED: WeakValueDictionary[str, _Enabled] = WeakValueDictionary()
+_STATES: WeakValueDictionary[str, _State] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
-def _enabled(spark: SparkSession) -> _Enabled:
+def _state(spark: SparkSession) -> _State:
     """The state of a session, which all its Python objects share and keep."""
-    found = state_of(spark).slot(_Found)
-    if found.enabled is None:
+    slot = state_of(spark).slot(_Slot)
+    if slot.state is None:
         session = str(jvm_session(spark).sessionUUID())
         with _LOCK:
-            found.enabled = _ENABLED.setdefault(session, _Enabled())
-    return found.enabled
+            slot.state = _STATES.setdefault(session, _State())
+    return slot.state
 
 
 def check_session(spark: object, asked: str) -> None:
@@ -223,15 +223,15 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     if version_refusal(spark) is not None:
         warn_of_version(spark)
         return
-    enabled = _enabled(spark)
+    state = _state(spark)
     most = _limits(options).history_queries
-    pruning = SessionPruning(spark, options, cache, enabled.queries.resized(most))
+    pruning = SessionPruning(spark, options, cache, state.queries.resized(most))
     start_callbacks(spark)
     names = (" ".join(each) for each in astuple(session_names(spark)))
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
     pruning.follow_log()
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
-    enabled.pruning, enabled.queries = pruning, pruning.queries
+    state.pruning, state.queries = pruning, pruning.queries
 
 
 def enable_new_sessions(spark: SparkSession) -> None:
@@ -239,7 +239,7 @@ def enable_new_sessions(spark: SparkSession) -> None:
 
     Their confs count where it was enabled without options, and its history has their queries.
     """
-    pruning = _enabled(spark).pruning
+    pruning = _state(spark).pruning
     if pruning is not None:
         pruning.rule.addToNewSessions()
 
@@ -249,9 +249,9 @@ def disable(spark: SparkSession) -> None:
 
     A session that was cloned from an enabled one is left alone by itself.
     """
-    enabled = _enabled(spark)
-    if enabled.pruning is not None:
-        pruning, enabled.pruning = enabled.pruning, None
+    state = _state(spark)
+    if state.pruning is not None:
+        pruning, state.pruning = state.pruning, None
         pruning.rule.switchOff()
         pruning.add_plain()
         pruning.queries.forget_plans()
@@ -274,7 +274,7 @@ def records(spark: SparkSession) -> list[QueryRecord]:
 
 
 def _queries(spark: SparkSession) -> SessionHistory:
-    enabled = _enabled(spark)
-    if enabled.pruning is not None:
-        enabled.pruning.add_plain()
-    return enabled.queries
+    state = _state(spark)
+    if state.pruning is not None:
+        state.pruning.add_plain()
+    return state.queries

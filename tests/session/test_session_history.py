@@ -49,7 +49,7 @@ def test_the_oldest_are_forgotten():
 @pytest.fixture
 def verdicts(spark):
     """The verdicts of the queries since the test began, newest first."""
-    session_pruning._enabled(spark).queries = SessionHistory(LIMITS.history_queries)
+    session_pruning._state(spark).queries = SessionHistory(LIMITS.history_queries)
     return lambda: [each.verdict.split(":")[0] for each in history(spark)]
 
 
