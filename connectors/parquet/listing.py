@@ -131,7 +131,7 @@ class SparkFiles:
         cache.putLeafFiles(marker, some.as_array(_FILE_STATUS))
         none = jvm.scala.Option.empty()
         spec = jvm.scala.Option.apply(self._location.partitionSpec()) if self.partition_columns else none
-        # Without partitions Spark looks for files right below each root unless told to look below all of them.
+        # Told to look for files below all roots, Spark makes no partitions of the names of folders.
         options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
         scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
         session = self._relation.sparkSession()

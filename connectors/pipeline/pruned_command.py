@@ -102,9 +102,9 @@ def prune_command(
         return None, PrunedQuery.untouched(found or Reason(ReasonCode.COMMAND, _COMMAND), options)
     if found.refusal is not None:
         return None, WholeCommand(spark, found.plan, found.refusal, options)
-    least = least_bytes(spark, options)
     if not found.nbytes:
         return None, PrunedQuery.untouched(Reason(ReasonCode.NOT_WORTH, _COMMAND, "its target has no files"), options)
+    least = least_bytes(spark, options)
     if found.nbytes < least:
         reason = Reason(ReasonCode.NOT_WORTH, _COMMAND, f"its target has less than {size(least)}")
         return None, PrunedQuery.untouched(reason, options)

@@ -46,25 +46,21 @@ public class PlannedQuery {
      * Canonicalized, an existence join still has the id of its column of matches, so it is hashed as a semijoin.
      */
     public int digest() {
-        return withoutExistenceIds((LogicalPlan) plan.canonicalized()).hashCode();
+        return new WithoutExistenceIds().apply(plan.canonicalized()).hashCode();
     }
 
-    private static LogicalPlan withoutExistenceIds(LogicalPlan plan) {
-        java.util.ArrayList children = new java.util.ArrayList();
-        boolean isSame = true;
-        scala.collection.Iterator each = plan.children().iterator();
-        while (each.hasNext()) {
-            LogicalPlan child = (LogicalPlan) each.next();
-            LogicalPlan found = withoutExistenceIds(child);
-            isSame &= found == child;
-            children.add(found);
+    /**
+     * Makes semijoins of the existence joins of a plan.
+     */
+    public static class WithoutExistenceIds implements java.util.function.Function {
+        public Object apply(Object plan) {
+            LogicalPlan found = PlanCopy.mapped((LogicalPlan) plan, this);
+            if (found instanceof Join && ((Join) found).joinType() instanceof ExistenceJoin) {
+                Join join = (Join) found;
+                return new Join(join.left(), join.right(), LeftSemi$.MODULE$, join.condition(), join.hint());
+            }
+            return found;
         }
-        LogicalPlan copy = isSame ? plan : PlanCopy.above(plan, children);
-        if (copy instanceof Join && ((Join) copy).joinType() instanceof ExistenceJoin) {
-            Join join = (Join) copy;
-            return new Join(join.left(), join.right(), LeftSemi$.MODULE$, join.condition(), join.hint());
-        }
-        return copy;
     }
 
     /**

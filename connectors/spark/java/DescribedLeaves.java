@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
  *
  * It relies on LogicalRelation.copy().
  */
-public class DescribedLeaves {
+public class DescribedLeaves implements java.util.function.Function {
     private final LogicalPlan plan;
     private final java.util.Map texts = new java.util.IdentityHashMap();
 
@@ -23,23 +23,18 @@ public class DescribedLeaves {
     }
 
     public LogicalPlan described() {
-        return described(plan);
+        return (LogicalPlan) apply(plan);
     }
 
-    private LogicalPlan described(LogicalPlan node) {
-        if (texts.containsKey(node) && FileScan.files(node) != null) {
-            return over((LogicalRelation) node, (String) texts.get(node));
+    /**
+     * A node of the plan with the texts of the scans below it.
+     */
+    public Object apply(Object node) {
+        LogicalPlan found = (LogicalPlan) node;
+        if (texts.containsKey(found) && FileScan.files(found) != null) {
+            return over((LogicalRelation) found, (String) texts.get(found));
         }
-        java.util.ArrayList children = new java.util.ArrayList();
-        boolean isNew = false;
-        scala.collection.Iterator each = node.children().iterator();
-        while (each.hasNext()) {
-            LogicalPlan child = (LogicalPlan) each.next();
-            LogicalPlan found = described(child);
-            isNew = isNew || found != child;
-            children.add(found);
-        }
-        return isNew ? PlanCopy.above(node, children) : node;
+        return PlanCopy.mapped(found, this);
     }
 
     static LogicalRelation over(LogicalRelation leaf, String text) {

@@ -9,6 +9,22 @@ public class PlanCopy {
     private PlanCopy() {}
 
     /**
+     * The node above what a function makes of each child; the node itself if they all stay.
+     */
+    static LogicalPlan mapped(LogicalPlan node, java.util.function.Function map) {
+        java.util.ArrayList children = new java.util.ArrayList();
+        boolean isNew = false;
+        scala.collection.Iterator each = node.children().iterator();
+        while (each.hasNext()) {
+            Object child = each.next();
+            Object found = map.apply(child);
+            isNew = isNew || found != child;
+            children.add(found);
+        }
+        return isNew ? above(node, children) : node;
+    }
+
+    /**
      * The node above other children, also where these are equal to its own, as scans with another text are:
      * withNewChildren() would keep its own.
      */
