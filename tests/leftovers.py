@@ -1,4 +1,4 @@
-"""Leftovers of a query that must not exist: jobs, stages, threads, job tags and broadcasts."""
+"""Leftovers of a query that must not exist: jobs, stages, threads, job tags, broadcasts and stored rows of builds."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ def blocks(spark: SparkSession) -> set[str]:
     """The blocks of all broadcasts that Spark has not released."""
     found = spark.sparkContext._jsc.sc().env().blockManager().getMatchingBlockIds(instance(spark, _BROADCASTS))
     return {str(found.apply(at)) for at in range(found.size())}
+
+
+def rows(spark: SparkSession) -> set[str]:
+    """The rows of builds that are stored, or are to be when they are read."""
+    found = spark.sparkContext._jsc.getPersistentRDDs()
+    names = [str(found[at].toString()) for at in found]
+    return {each for each in names if each.startswith("rows of ")}
 
 
 def running(spark: SparkSession) -> tuple[list[int], list[int], list[str], set[str]]:

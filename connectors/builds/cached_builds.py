@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from connectors.builds.materialized import MaterializedRows
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
+from connectors.builds.stored import StoredBuild
 from connectors.connector_names import noted_confs
 from connectors.jobs.runner import BuildScheduler
 from connectors.registry import fingerprints
@@ -105,6 +106,8 @@ class CachedBuildRunner:
             return before
         if isinstance(built.keys, Reason):
             return ""
+        if isinstance(built.rows, StoredBuild):
+            return "its rows are in the storage of executors"
         why = _why_not(before, after, built.keys)
         entry = _CachedBuild(built.keys, None if built.rows is None else built.rows.detached())
         nbytes = entry.nbytes + before.nbytes

@@ -51,6 +51,7 @@ class MaterializedBuild:
     nbytes: int
     _rows: Any
     _spark: SparkSession
+    is_local: bool = True
     _keys: dict[int, KeySummary | Reason] = field(default_factory=dict)
 
     def keys(self, at: int, column: Any, options: PruningOptions, name: str) -> KeySummary | Reason:
@@ -84,9 +85,9 @@ class MaterializedBuild:
         """The rows without session and plan, for a cache."""
         return MaterializedRows(self.count, self.nbytes, self._rows)
 
-    def as_local_relation(self, plan: Any) -> Any:
-        """A local relation of the rows with the column ids of `plan`."""
-        return self._rows.asLocalRelation(plan)
+    def as_relation(self, plan: Any, *, keeps_scan: bool = False) -> Any:
+        """A local relation of the rows with the column ids of `plan`; with `keeps_scan` no rows are a scan, too."""
+        return self._rows.asRelation(jvm_session(self._spark), plan, keeps_scan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from connectors.builds.materialized import MaterializedBuild, TooMany, driver_rows, local_rows
+from connectors.builds.stored import StoredBuild, stored_rows
 from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
@@ -33,7 +34,8 @@ class BuildRequest:
 
     `place` is the number of the key among the columns of `plan`, None if it is computed. With `brings_rows` its rows
     are brought to the driver, to be joined as a local relation if they are few enough; with `must_fit` it yields keys
-    only then. With `on_driver` keys of other rows are first tried without a job.
+    only then. With `needs_rows` the plan may give other rows when it runs again, so more rows are stored, and joined,
+    too. With `on_driver` keys of other rows are first tried without a job.
     """
 
     plan: Any
@@ -43,11 +45,12 @@ class BuildRequest:
     brings_rows: bool = True
     must_fit: bool = False
     on_driver: bool = False
+    needs_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuildResult:
-    """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
+    """The result of a build: its keys, and its rows if the query may join them instead of running the plan again.
 
     `from_cache`: the build was not run for this query; `on_driver`: its rows were computed there without a job;
     `reasons`: why the result was not cached; `seconds`: how long its jobs, or the driver, took, 0 where another result
@@ -55,7 +58,7 @@ class BuildResult:
     """
 
     keys: KeySummary | Reason
-    rows: MaterializedBuild | None
+    rows: MaterializedBuild | StoredBuild | None
     from_cache: bool = False
     on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
@@ -102,7 +105,7 @@ class QueryBuilds:
 
     scheduler: BuildScheduler
     _numbers: _PlanNumbers = field(default_factory=_PlanNumbers)
-    _rows: dict[int, MaterializedBuild | TooMany | Reason | None] = field(default_factory=dict)
+    _rows: dict[int, MaterializedBuild | StoredBuild | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
     _on_driver: set[int] = field(default_factory=set)
     _seconds: dict[int, float] = field(default_factory=dict)
@@ -116,15 +119,17 @@ class QueryBuilds:
             if number not in self._rows:
                 other = missing.get(number, each)
                 brings_rows, must_fit = each.brings_rows or other.brings_rows, each.must_fit or other.must_fit
-                on_driver = each.on_driver or other.on_driver
-                missing[number] = replace(each, brings_rows=brings_rows, must_fit=must_fit, on_driver=on_driver)
+                on_driver, needs_rows = each.on_driver or other.on_driver, each.needs_rows or other.needs_rows
+                missing[number] = replace(
+                    each, brings_rows=brings_rows, must_fit=must_fit, on_driver=on_driver, needs_rows=needs_rows
+                )
         self._run(missing)
         found = [self._keys_or_column(each, number) for each, number in zip(requests, numbers, strict=True)]
         self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
         return [
             BuildResult(
                 self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys,
-                _materialized(self._rows[number]),
+                _given(self._rows[number]),
                 on_driver=(keys.number if isinstance(keys, _BuildColumn) else number) in self._on_driver,
                 seconds=self._spent(number, keys),
             )
@@ -135,7 +140,11 @@ class QueryBuilds:
         """Computes builds over few small files one after the other on the driver, then runs all others as jobs."""
         self._rows.update(dict.fromkeys(missing))
         wanted = {number: each for number, each in missing.items() if each.brings_rows}
-        here = {number: self._here(number, each.plan, each.name, self._limits) for number, each in wanted.items()}
+        here = {
+            number: self._here(number, each.plan, each.name, self._limits)
+            for number, each in wanted.items()
+            if not each.needs_rows
+        }
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)
         self._on_driver.update(number for number, each in missing.items() if each.on_driver and number not in here)
@@ -159,10 +168,11 @@ class QueryBuilds:
             self._lost += time.perf_counter() - began
         return rows
 
-    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany]:
-        def rows() -> MaterializedBuild | TooMany:
+    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | StoredBuild | TooMany]:
+        def rows() -> MaterializedBuild | StoredBuild | TooMany:
+            run = stored_rows if request.needs_rows else local_rows
             with self._timed([number]):
-                return local_rows(self.scheduler.spark, request.plan, request.name, self._limits)
+                return run(self.scheduler.spark, request.plan, request.name, self._limits)
 
         return Build(request.name, rows)
 
@@ -243,7 +253,7 @@ class QueryBuilds:
         rows = self._rows[number]
         if isinstance(rows, Reason):
             return rows
-        if request.must_fit and not isinstance(rows, MaterializedBuild):
+        if request.must_fit and isinstance(rows, TooMany | None):
             return Reason(ReasonCode.TOO_MANY_ROWS, request.name)
         try:
             if isinstance(rows, MaterializedBuild) and request.place is not None:
@@ -254,22 +264,21 @@ class QueryBuilds:
             return Reason(ReasonCode.BUILD_FAILED, request.name, error_kind(error))
 
     def _column(
-        self, request: BuildRequest, number: int, rows: MaterializedBuild | TooMany | None
+        self, request: BuildRequest, number: int, rows: MaterializedBuild | StoredBuild | TooMany | None
     ) -> _BuildColumn | Reason:
+        given = _given(rows)
+        plan = request.plan if given is None else given.as_relation(request.plan)
         if request.place is not None:
-            plan, place = request.plan, request.place
+            place = request.place
             schema = StructType([StructType.fromJson(json.loads(plan.schema().json())).fields[place]])
         else:
-            materialized = _materialized(rows)
-            df = self._selected(
-                request.plan if materialized is None else materialized.as_local_relation(request.plan), [request.key]
-            )
+            df = self._selected(plan, [request.key])
             plan, place, schema = analyzed_plan(df), 0, df.schema
             number = self._numbers.of(plan)
         types = spark_keys.key_types(schema, request.name)
         if isinstance(types, Reason):
             return types
-        at_least = rows.count if isinstance(rows, TooMany) else 0
+        at_least = rows.count if isinstance(rows, TooMany | StoredBuild) else 0
         return _BuildColumn(plan, number, place, request.name, types[0], at_least)
 
     def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
@@ -277,8 +286,10 @@ class QueryBuilds:
         return frame_of(spark, plan).select(*(column_of(spark, each).alias("key") for each in expressions))
 
 
-def _materialized(rows: MaterializedBuild | TooMany | Reason | None) -> MaterializedBuild | None:
-    return rows if isinstance(rows, MaterializedBuild) else None
+def _given(
+    rows: MaterializedBuild | StoredBuild | TooMany | Reason | None,
+) -> MaterializedBuild | StoredBuild | None:
+    return rows if isinstance(rows, MaterializedBuild | StoredBuild) else None
 
 
 def _pinned(keys: KeySummary) -> KeySummary:

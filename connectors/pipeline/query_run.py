@@ -10,6 +10,7 @@ from typing import Any
 from connectors.builds.cached_builds import CachedBuildRunner
 from connectors.builds.materialized import MaterializedBuild
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
+from connectors.builds.stored import StoredBuild
 from connectors.cost_rates import observe_build, rates_of, remote_stores
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -103,8 +104,8 @@ class QueryRun:
             case SummarizeTuples(node, MaterializedBuild() as rows, columns):
                 places = {at: self.plan.column(node, at) for at in map(node.output.index, columns.build)}
                 return rows.tuples(places, self.planner.options, columns.name)
-            case JoinRows(node, MaterializedBuild() as rows):
-                self.replacements[node.id] = rows.as_local_relation(self.plan.node(node))
+            case JoinRows(node, MaterializedBuild() | StoredBuild() as rows, keeps_scan):
+                self.replacements[node.id] = rows.as_relation(self.plan.node(node), keeps_scan=keeps_scan)
                 return None
             case PruneScan():
                 return self.scans.planned(request, self.replacements)
@@ -148,7 +149,8 @@ class QueryRun:
 
     def _build_request(self, runtime_filter: RuntimeFilter) -> BuildRequest:
         build_side = runtime_filter.build_side
-        wanted = runtime_filter.brings_rows, runtime_filter.must_fit, runtime_filter.on_driver
+        asked = runtime_filter
+        wanted = asked.brings_rows, asked.must_fit, asked.on_driver, asked.needs_rows
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         plan = as_batch(self.plan.spark, plan) if self.plan.streams else plan
         if build_side.key.column is not None:

@@ -94,7 +94,8 @@ class _Choice:
         paid, run = benefits.paid(node, keys), benefits.run(node, keys)
         # Without the rows of the build in its place, the query would run the build's plan once more.
         spared = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
-        must_fit = build[0].needs_rows or spared
+        # Rows that another run may not give are joined, however many they are.
+        must_fit = spared and not build[0].needs_rows
         used = tuple(map(effects.get, range(len(build))))
         benefit = Benefit(paid, saved, run, benefits.scans(node))
         return _Offer(build, benefit, used, benefits.may_fit(node), must_fit, benefits.is_on_driver(node))
@@ -176,9 +177,9 @@ def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Fi
 
 
 def _unweighed(runtime_filter: RuntimeFilter, benefits: Benefits) -> RuntimeFilter:
-    node, needs_rows = runtime_filter.build_side.node, runtime_filter.needs_rows
-    brings_rows = needs_rows or benefits.may_fit(node)
-    return replace(runtime_filter, brings_rows=brings_rows, must_fit=needs_rows, on_driver=benefits.is_on_driver(node))
+    node = runtime_filter.build_side.node
+    brings_rows = runtime_filter.needs_rows or benefits.may_fit(node)
+    return replace(runtime_filter, brings_rows=brings_rows, on_driver=benefits.is_on_driver(node))
 
 
 def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Steps[None]:

@@ -242,6 +242,10 @@ class QueryPlanner:
         if built.on_driver:
             self.on_driver.add(build_side.id)
         self.seconds[build_side.id] = self.seconds.get(build_side.id, 0.0) + built.seconds
+        not_joined = "the build gave none"
+        if built.rows is not None:
+            count = built.rows.count if isinstance(keys, Reason) else keys.rows
+            not_joined = yield from self._join_rows(runtime_filter, built.rows, count)
         if isinstance(keys, Reason):
             if keys.code not in _NOT_DONE or not self.selection().is_bounded(build_side):
                 return keys
@@ -251,29 +255,25 @@ class QueryPlanner:
         domain = build_side.domain(named)
         if isinstance(domain, Reason):
             return domain
-        not_joined = "they are too many"
-        if built.rows is not None:
-            not_joined = yield from self._join_rows(build_side, built.rows, keys.rows)
         if runtime_filter.needs_rows and not_joined:
             detail = f"{NEEDS_ROWS}, but {not_joined}"
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), detail)
-        if built.rows is not None:
-            # Not reached for rows that a later run may not give again, so no tuple of such rows becomes a key.
+        if built.rows is not None and built.rows.is_local:
+            # Not reached for rows that are not joined and that a later run may not give again.
             self._rows[build_side.node.id] = built.rows
         return domain
 
-    def _join_rows(self, build_side: BuildSide, rows: BuildRows, count: int) -> Steps[str]:
-        """Joins a build's rows as a local relation, so that the query does not run it again; why not, if it does."""
-        node = build_side.node
+    def _join_rows(self, runtime_filter: RuntimeFilter, rows: BuildRows, count: int) -> Steps[str]:
+        """Joins a build's rows, so that the query does not run it again; why not, if it does."""
+        node = runtime_filter.build_side.node
         if self.strategy is BroadcastStrategy.NONE:
             return "joins are left as they are"
-        if 0 <= self.facts.broadcast_limit < rows.nbytes:
+        if not runtime_filter.needs_rows and 0 <= self.facts.broadcast_limit < rows.nbytes:
             return "they are too many"
-        if not rows.nbytes and has_effect_elsewhere(self.graph.root, node.id):
-            # Spark would drop that part with the other side of the join.
-            return "a part of the query may raise an error or observes rows, which a side without rows would hide"
-        yield from ask(JoinRows(node, rows))
-        self.row_bytes[node.id], self._row_counts[node.id] = rows.nbytes, count
+        yield from ask(JoinRows(node, rows, not rows.nbytes and has_effect_elsewhere(self.graph.root, node.id)))
+        self._row_counts[node.id] = count
+        if rows.is_local:
+            self.row_bytes[node.id] = rows.nbytes
         for each in node.walk():
             self.materialized.add(each.id)
             if isinstance(each, Relation):

@@ -23,8 +23,16 @@ class BuildRows(Protocol):
     """The rows of a build, materialized in the engine."""
 
     @property
+    def count(self) -> int:
+        """The number of rows, or the least that it may be if they are not local."""
+
+    @property
     def nbytes(self) -> int:
-        """Bytes in the form in which the engine would broadcast them."""
+        """Bytes in the form in which the engine would broadcast them, an estimate if they are not local."""
+
+    @property
+    def is_local(self) -> bool:
+        """True if they are in the driver's memory, so that no job summarizes several columns together."""
 
 
 class PlannedScan(Protocol):
@@ -56,7 +64,7 @@ class BuildAnswer(Protocol):
 
     @property
     def rows(self) -> BuildRows | None:
-        """All rows, if they are few enough to be joined as a local relation."""
+        """All rows, if the query may join them instead of running the build side again."""
 
     @property
     def from_cache(self) -> bool:
@@ -122,10 +130,14 @@ class SummarizeTuples(Request[KeySummary | Reason]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinRows(Request[None]):
-    """Replace the plan of a build by its rows, in later builds and in the query."""
+    """Replace the plan of a build by its rows, in later builds and in the query.
+
+    If `keeps_scan`, no rows are a scan, too: as a constant they would hide an error of the query.
+    """
 
     node: Node
     rows: BuildRows
+    keeps_scan: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,22 +5,30 @@ Their keys count even where each run may give other rows, because the query join
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.functions import col, rand, udf
+from pyspark.sql import Observation
+from pyspark.sql.functions import col, count, rand, udf
 from pyspark.sql.types import IntegerType
 
+from connectors.builds import query_builds
 from pruning import explain, prune, report
+from pruning.reasons import Reason, ReasonCode
+from sample_data.confs import conf
 from sample_data.rows import Rows
+from tests import leftovers
 from tests.costs import ALWAYS, FREE_BUILDS
 from tests.in_session import in_session, kept
-from tests.queries.star import DAYS_PER_FILE, FILES, ROWS_PER_DAY
+from tests.queries.star import DAYS_PER_FILE, DAYS_PER_MONTH, FILES, ROWS_PER_DAY
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
@@ -109,18 +117,67 @@ def test_rows_in_memory_filter_a_scan(spark, star, ways, make):
     assert len(kept_days) < FILES
 
 
-def test_an_rdd_with_side_effects_runs_once(spark, star):
-    runs = spark.sparkContext.accumulator(0)
-
+def counted_rdd(spark: SparkSession, runs: Accumulator[int]) -> DataFrame:
     def chosen(day: int) -> tuple[int]:
         runs.add(1)
         return (day,)
 
-    rows = spark.createDataFrame(spark.sparkContext.parallelize([3, 13], 2).map(chosen), "day int")
-    result = prune(spark.table(f"{star}sales").join(rows, "day"), options=FREE_BUILDS)
-    assert [("sales", 1)] == kept(report(result))
-    assert 2 * ROWS_PER_DAY == len(result.collect()) == len(result.collect())
-    assert 2 == runs.value
+    return spark.createDataFrame(spark.sparkContext.parallelize([3, 13], 2).map(chosen), "day int")
+
+
+def counted_function(spark: SparkSession, runs: Accumulator[int]) -> DataFrame:
+    same = udf(lambda day: runs.add(1) or day, "int").asNondeterministic()
+    return spark.range(3, 14, 10).select(same(col("id")).alias("day"))
+
+
+@pytest.mark.parametrize("make", [counted_rdd, counted_function])
+@pytest.mark.parametrize("limits", [{}, {"joined_rows": 1, "joined_long_rows": 1}], ids=["few", "many"])
+@pytest.mark.parametrize("confs", [{}, {"spark.sql.autoBroadcastJoinThreshold": "1"}], ids=["broadcast", "too large"])
+def test_a_side_with_side_effects_runs_once(spark, star, make, limits, confs):
+    options, before = ALWAYS.with_limits(**limits), leftovers.rows(spark)
+    with conf(spark, confs):
+        runs = spark.sparkContext.accumulator(0)
+        result = prune(spark.table(f"{star}sales").join(make(spark, runs), "day"), options=options)
+        assert [("sales", 1)] == kept(report(result))
+        assert 2 * ROWS_PER_DAY == len(result.collect()) == len(result.collect())
+        assert 2 == runs.value
+        joined = spark.table(f"{star}sales").join(make(spark, runs), "day")
+        rows, told = in_session(spark, options, joined.collect)
+        assert (2 * ROWS_PER_DAY, [("sales", 1)], 4) == (len(rows), kept(told), runs.value)
+    # Spark removes these with the plans that read them, as it does local checkpoints.
+    assert (2 if limits else 0) == len(leftovers.rows(spark) - before)
+
+
+@pytest.mark.parametrize("make", [counted_rdd, counted_function])
+def test_a_side_whose_keys_fail_runs_once(spark, star, make, monkeypatch):
+    monkeypatch.setattr(query_builds.spark_keys, "key_types", lambda _, name: Reason(ReasonCode.BUILD_FAILED, name))
+    runs, options = spark.sparkContext.accumulator(0), ALWAYS.with_limits(joined_rows=1, joined_long_rows=1)
+    result = prune(spark.table(f"{star}sales").join(make(spark, runs), "day"), options=options)
+    assert (2 * ROWS_PER_DAY, 2, []) == (len(result.collect()), runs.value, kept(report(result)))
+    assert ReasonCode.BUILD_FAILED in {each.code for each in explain(result).reasons}
+
+
+def test_rows_of_a_side_that_takes_too_long_are_not_stored(spark, star):
+    slow = udf(lambda day: time.sleep(2) or day, "int").asNondeterministic()
+    side = spark.range(3, 14, 10).repartition(1).select(slow(col("id")).alias("day"))
+    options = replace(ALWAYS.with_limits(joined_rows=1, joined_long_rows=1), build_timeout_seconds=1.5)
+    before = leftovers.rows(spark)
+    result = prune(spark.table(f"{star}sales").join(side, "day"), options=options)
+    assert ReasonCode.BUILD_TIMED_OUT in {each.code for each in explain(result).reasons}
+    assert before == leftovers.rows(spark)
+    assert 2 * ROWS_PER_DAY == result.count()
+
+
+def test_a_side_without_rows_runs_once_where_rows_are_observed(spark, star):
+    """Spark drops the other side, with its metrics, of a join with a constant without rows."""
+    with conf(spark, {"spark.sql.adaptive.enabled": "false"}):
+        runs, observed = spark.sparkContext.accumulator(0), Observation()
+        none = counted_function(spark, runs).where(rand() + col("day") < 0)
+        days = spark.table(f"{star}days").where("month = 1").observe(observed, count("*").alias("rows"))
+        result = prune(spark.table(f"{star}sales").join(none, "day").join(days, "day"), options=ALWAYS)
+        assert ([], 2, [("sales", 0)]) == (result.collect(), runs.value, kept(report(result)))
+        # All or none of them, by the side that Spark broadcasts.
+        assert observed.get["rows"] in {0, DAYS_PER_MONTH}
 
 
 def _drawn(at: int) -> int:
@@ -185,12 +242,17 @@ def test_one_list_in_two_places_of_a_query_gives_no_keys(spark, star, ways, make
         spark.table("chosen").unpersist(blocking=True)
 
 
-def test_more_rows_than_may_be_joined_give_no_keys(spark, star, ways):
-    ways.view("chosen", python_rows(spark))
-    query = f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day"
-    _, result = ways.agreed(query, FREE_BUILDS.with_limits(joined_rows=2, joined_long_rows=2))
-    assert [] == kept(report(result))
-    assert {"TOO_MANY_ROWS"} == {each.code.name for each in explain(result).reasons}
+@pytest.mark.parametrize("make", [*FROM_MEMORY, random_days, days_of_an_rdd, cached_random_days])
+def test_more_rows_than_the_driver_may_take_filter_a_scan(spark, star, make):
+    options = ALWAYS.with_limits(joined_rows=2, joined_long_rows=2)
+    chosen = make(spark)
+    result = prune(spark.table(f"{star}sales").join(chosen, "day").select("day", "amount"), options=options)
+    rows = result.collect()
+    days = {each.day for each in rows}
+    assert [("sales", len({day // DAYS_PER_FILE for day in days}))] == kept(report(result))
+    # A day that is chosen twice meets its rows twice.
+    assert chosen.dropna().count() * ROWS_PER_DAY == len(rows)
+    chosen.unpersist(blocking=True)
 
 
 def test_rows_of_unknown_number_give_no_keys(spark, star, ways, tmp_path):

@@ -207,3 +207,19 @@ def test_plans_that_are_only_shown_inside_of_a_batch_start_nothing(spark, star, 
     writer = writer.option("checkpointLocation", str(streams.folder / "checkpoint")).trigger(availableNow=True)
     writer.start().awaitTermination()
     assert [0, 2 * ROWS_PER_DAY, 1] * 2 == found
+
+
+@ONE_FORMAT
+@pytest.mark.parametrize("limits", [{}, {"joined_rows": 1, "joined_long_rows": 1}], ids=["few", "many"])
+def test_a_batch_that_gives_keys_is_read_once(spark, star, batches, streams, limits):
+    def batch(df: DataFrame, _: int) -> None:
+        joined = df.join(df.sparkSession.table(f"{star}sales"), "day")
+        joined.write.format("delta").mode("append").save(str(streams.folder / "joined"))
+
+    streams.enabled(ALWAYS.with_limits(**limits))
+    writer = stream(spark, batches["delta"]).writeStream.foreachBatch(batch)
+    writer = writer.option("checkpointLocation", str(streams.folder / "checkpoint")).trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination()
+    assert (4 * ROWS_PER_DAY, KEPT) == (len(streams.rows("joined")), streams.kept())
+    assert [2, 3] == [each.numInputRows for each in query.recentProgress]

@@ -72,7 +72,7 @@ def agreed(spark, df: DataFrame) -> MaterializedBuild:
     assert isinstance(here, MaterializedBuild)
     assert isinstance(by_job, MaterializedBuild)
     assert (by_job.count, by_job.nbytes) == (here.count, here.nbytes)
-    assert here.as_local_relation(plan).data().equals(by_job.as_local_relation(plan).data())
+    assert here.as_relation(plan).data().equals(by_job.as_relation(plan).data())
     for at, name in enumerate(df.columns):
         attribute = plan.output().apply(at)
         assert by_job.keys(at, attribute, OPTIONS, name) == here.keys(at, attribute, OPTIONS, name)

@@ -61,6 +61,8 @@ FILES = 10
 @dataclass(frozen=True)
 class Rows:
     nbytes: int
+    count: int = 1
+    is_local: bool = True
 
 
 @dataclass(frozen=True)
@@ -391,7 +393,7 @@ def test_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
     planner = star.planner()
     script = Script({star.few.id: Built(some_keys(*items), Rows(10))})
     requests = script.run(planner)
-    assert (f"PruneScan {star.fact.id}" in requests, f"JoinRows {star.few.id}" in requests) == (is_used, is_used)
+    assert (f"PruneScan {star.fact.id}" in requests, f"JoinRows {star.few.id}" in requests) == (is_used, True)
     assert ([] if is_used else [ReasonCode.NULL_SAFE]) == codes(planner)
 
 
@@ -403,18 +405,40 @@ def test_keys_of_a_range_join_become_a_bound():
     assert ("{[3, 9223372036854775807]}", False) == (str(found.domains[0]), found.exact)
 
 
-@pytest.mark.parametrize("rows", [None, Rows(1001), Rows(1000)], ids=["none", "many", "few"])
+@pytest.mark.parametrize(
+    "rows",
+    [None, Rows(1001), Rows(1000), Rows(1000, is_local=False)],
+    ids=["none", "too large to broadcast", "few", "stored"],
+)
 def test_keys_of_cached_rows_need_materialized_rows(rows):
-    """Spark may evict cached rows and compute them again from a table that has changed."""
+    """Spark may evict cached rows and compute them again from a table that has changed.
+
+    They are joined even if there are too many to broadcast them.
+    """
     plans = Plans()
     fact, cached = plans.table("day"), plans.other("InMemoryRelation", output=plans.fresh())
     root = plans.join(fact, cached, equal(fact.output[0], cached.output[0]))
     facts = QueryFacts({fact.id: 5000}, frozenset({fact.id}), broadcast_limit=1000)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, ManyValues())
     requests = Script({cached.id: Built(some_keys(3), rows)}).run(planner)
-    is_used = rows == Rows(1000)
+    is_used = rows is not None
     assert (f"JoinRows {cached.id}" in requests, f"PruneScan {fact.id}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.UNREPEATABLE_KEYS]) == codes(planner)
+    assert (rows == Rows(1000)) is any(size <= facts.broadcast_limit for size in planner.row_bytes.values())
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_rows_that_another_run_may_not_give_are_joined_without_keys(is_local):
+    """The side would run again, with its side effects, if its keys alone failed."""
+    plans = Plans()
+    fact, drawn = plans.table("day"), plans.other("LogicalRDD", output=plans.fresh())
+    root = plans.join(fact, drawn, equal(fact.output[0], drawn.output[0]))
+    facts = QueryFacts({fact.id: 5000, drawn.id: 10}, frozenset({fact.id}), broadcast_limit=1000)
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, ManyValues())
+    why = Reason(ReasonCode.BUILD_TIMED_OUT, "day")
+    requests = Script({drawn.id: Built(why, Rows(10, is_local=is_local))}).run(planner)
+    assert [f"RunBuilds [{drawn.id}]", f"JoinRows {drawn.id}"] == requests
+    assert ({}, [why], {drawn.id}) == (planner.scans, list(planner.reasons), planner.materialized)
 
 
 def test_planner_records_builds_from_the_cache(star):
@@ -612,7 +636,7 @@ def test_unpinned_scan_is_refused_for_its_own_reason(star):
 
 
 @pytest.mark.parametrize("has_error", [True, False])
-def test_build_without_rows_is_not_joined_where_that_would_hide_an_error(has_error):
+def test_build_without_rows_stays_a_scan_where_a_constant_would_hide_an_error(has_error):
     plans = Plans()
     fact, days = plans.table("day"), plans.table("day", "month")
     few = plans.filter(days, at_least(days.output[1], 3))
@@ -627,7 +651,8 @@ def test_build_without_rows_is_not_joined_where_that_would_hide_an_error(has_err
         {few.id: Built(some_keys(), Rows(0)), fact.id: Built(some_keys())},
         scans={each.id: lambda _: Scan.of(0) for each in (fact, days)},
     )
-    assert has_error is (f"JoinRows {few.id}" not in script.run(planner))
+    script.run(planner)
+    assert [(few, has_error)] == [(each.node, each.keeps_scan) for each in script.log if isinstance(each, JoinRows)]
     assert [has_error] == [
         each.keeps_scan for each in script.log if isinstance(each, PruneScan) and each.relation is fact
     ]
