@@ -208,7 +208,12 @@ class ParquetTable:
             return self._df
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
-        """`ranges`, widened only for literals that the reader compares wrongly: row-group bounds cover their values."""
+        """`ranges`, widened only for literals that the reader compares wrongly: row-group bounds cover their values.
+
+        No literal is safe if the reader finds columns by id: in each file, it compares the column of the same name.
+        """
+        if _has_ids(self.schema) and self._is_on(_FIELD_ID_CONF) and not ranges.is_none:
+            return RangeSet.all(ranges.type)
         return self._reader_limits.storage_safe_ranges(column, ranges)
 
     def expect(self, columns: Iterable[Column]) -> None:
@@ -286,6 +291,12 @@ def _stored(schema: StructType, column: Column, *, by_id: bool) -> FooterColumn:
         missing_is_null=not any(_DEFAULT_METADATA in each.metadata for each in fields),
         field_ids=ids if by_id and set(ids) != {_NO_ID} else (),
     )
+
+
+def _has_ids(type_: DataType) -> bool:
+    """True if a field of a struct that is not inside of an array or a map has an id."""
+    fields = type_.fields if isinstance(type_, StructType) else ()
+    return any(_FIELD_ID_METADATA in each.metadata or _has_ids(each.dataType) for each in fields)
 
 
 def _fields(schema: StructType, path: Sequence[str]) -> Iterator[StructField]:
