@@ -34,6 +34,7 @@ class ReasonCode(Enum):
     NO_READER_FILTER = "the Parquet reader takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "a conf of the session switches this kind of skipping off"
     PRUNING_FAILED = "pruning failed"
+    INVALID_OPTION = "an option of the session is not understood"
     UNKNOWN_VERSION = "scanprune does not know the internals of this version, so it prunes nothing"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     UNPINNED_KEYS = "the keys are not pinned: their query may give other keys when it runs again"
@@ -100,6 +101,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
     {
         ReasonCode.SWITCHED_OFF: "set the option `enabled` to True",
         ReasonCode.UNKNOWN_VERSION: "use a version of Spark that this release knows",
+        ReasonCode.INVALID_OPTION: "set that conf to what is expected, or unset it",
         ReasonCode.PRUNING_FAILED: "log the logger `scanprune` at level DEBUG, and report the error",
         ReasonCode.STREAMING: "prune the batch inside of foreachBatch, or enable(spark) before the stream starts",
         ReasonCode.STATEFUL: "join static tables in a stream of its own, or inside of foreachBatch",

@@ -26,6 +26,7 @@ from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate
 from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
 from pruning.cost.rates import NANOSECONDS, CostRates
+from pruning.errors import InvalidOptionError
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.benefit import Benefits
@@ -77,7 +78,8 @@ class PrunedQuery:
     def failed(error: Exception, options: PruningOptions) -> PrunedQuery:
         """The record of a query that stays unchanged since pruning it failed, after one warning."""
         logger.debug("Pruning the query failed", exc_info=error)
-        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
+        code = ReasonCode.INVALID_OPTION if isinstance(error, InvalidOptionError) else ReasonCode.PRUNING_FAILED
+        reason = Reason(code, _QUERY, error_kind(error))
         logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
         return PrunedQuery.untouched(reason, options)
 

@@ -47,8 +47,6 @@ from pruning.results.verdict import NOTHING_TO_PRUNE
 
 logger = logging.getLogger("scanprune")
 
-# The beginning of the text by which Java tells that it did not take a pruned plan.
-_REJECTED = "rejected "
 _RULE = JavaFile(
     "connectors.session",
     "SessionRule",
@@ -84,19 +82,48 @@ class SessionPruning:
     _streams: StreamRefusals = field(default_factory=StreamRefusals)
     _tells: bool = False
 
-    def apply(self, query: Any) -> Any:
-        """The pruned plan of a `PlannedQuery`, None where it stays as it is, and for what Java only tells by a text."""
-        options, is_stream, execution = PruningOptions(), False, NO_EXECUTION
+    def apply(self, event: str, query: Any) -> Any:
+        """Called by Java: the plan to run, or to show, in place of that of a `PlannedQuery`; None if that stays."""
+        try:
+            match event:
+                case "query":
+                    return self._planned(query)
+                case "shown":
+                    return self._shown(query)
+                case "plain":
+                    logger.info("%s", NOTHING_TO_PRUNE)
+                case "rejected":
+                    error = PrunedPlanError("the pruned plan has other columns, or reads other batches of a stream")
+                    self.queries.replace(int(query.execution()), PrunedQuery.failed(error, PruningOptions()))
+                case _:
+                    logger.warning("SessionRule.java tells of %r, which is not known", event)
+        except KeyboardInterrupt:
+            # Raised here, it would break the connection on which Java waits for this call.
+            threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
+        return None
+
+    def _asked(self, query: Any) -> tuple[SparkSession, PruningOptions]:
+        """The session of a query, and its options."""
+        spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
+        return spark, self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
+
+    def _shown(self, query: Any) -> Any:
+        """A plan that is only shown, with the filters that its builds will make; None if there are none."""
+        try:
+            spark, options = self._asked(query)
+        except Exception:
+            # A wrong option is told of when the query runs.
+            logger.debug("Showing a plan failed", exc_info=True)
+            return None
+        return shown_plan(spark, query.plan(), options, pins=bool(query.isWritten()))
+
+    def _planned(self, query: Any) -> Any:
+        """The plan of a query that is about to run, None if it stays as it is; its record enters the history."""
+        is_stream, execution = False, NO_EXECUTION
         record: QueryRecord
         try:
-            if isinstance(query, str):
-                self._told(query)
-                return None
-            spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
-            options = self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
-            if query.isShown():
-                return shown_plan(spark, query.plan(), options, pins=bool(query.isWritten()))
             is_stream, execution = bool(query.isStream()), int(query.execution())
+            spark, options = self._asked(query)
             if is_stream:
                 plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)
             elif query.isOfCommand():
@@ -108,11 +135,7 @@ class SessionPruning:
             if execution != NO_EXECUTION:
                 record.measure_only(execution)
         except Exception as error:  # noqa: BLE001 - the record tells of it
-            plan, record = None, PrunedQuery.failed(error, options)
-        except KeyboardInterrupt:
-            # Raised here, it would break the connection on which Java waits for this call.
-            threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
-            return None
+            plan, record = None, PrunedQuery.failed(error, self.options or PruningOptions())
         if record.cancelled is not None:
             query.cancel(record.cancelled)
         if isinstance(record, PrunedQuery) and is_stream:
@@ -141,14 +164,6 @@ class SessionPruning:
         if (rule := self.rule) is not None:
             self.queries.add_plain(int(rule.plainQueries()))
 
-    def _told(self, text: str) -> None:
-        if text.startswith(_REJECTED):
-            error = PrunedPlanError("the pruned plan has other columns, or reads other batches of a stream")
-            execution = int(text.removeprefix(_REJECTED))
-            self.queries.replace(execution, PrunedQuery.failed(error, self.options or PruningOptions()))
-        else:
-            logger.info("%s", NOTHING_TO_PRUNE)
-
     def _pruned(self, spark: SparkSession, query: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
         """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
         plan = query.plan()
@@ -172,7 +187,7 @@ class SessionPruning:
     class Java:
         """The interface by which py4j calls the object."""
 
-        implements = ("java.util.function.Function",)
+        implements = ("java.util.function.BiFunction",)
 
 
 def _limits(options: PruningOptions | None) -> Limits:

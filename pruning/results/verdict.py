@@ -28,6 +28,10 @@ def verdict_of_scans(tables: Sequence[TableExplanation], *, has_run: bool) -> st
     if not listed:
         return f"the files of {_listed([_name(each) for each in tables])} are not known"
     kept, total = (sum(getattr(each, name) or 0 for each in listed) for name in ("files_kept", "files_total"))
+    if not total:
+        return (
+            f"nothing to read: no file of {_listed([_name(each) for each in listed])} meets the conditions of the query"
+        )
     read, whole = (sum(getattr(each, name) or 0 for each in listed) for name in ("bytes_kept", "bytes_total"))
     if kept == total and read == whole:
         return _nothing_skipped(listed)

@@ -177,6 +177,28 @@ def test_confs_of_the_session_count_at_each_query(spark, query, enabled, conf):
 
 
 @pytest.mark.parametrize("star", ["delta"], indirect=True)
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("unknown", "1", "expected one of enabled, "),
+        ("always", "perhaps", "'perhaps': expected true or false"),
+        ("limits.joined_rows", "many", "'many': expected a number"),
+    ],
+)
+def test_a_conf_that_is_not_understood_is_named(spark, query, enabled, conf, name, value, expected):
+    enabled(None)
+    conf(f"spark.pruning.{name}", value)
+    before = len(history(spark))
+    spark.sql(query).explain()
+    assert before == len(history(spark))
+    assert ROWS == spark.sql(query).count()
+    verdict = history(spark)[0].verdict
+    assert f"an option of the session is not understood (Cannot set 'spark.pruning.{name}'" in verdict
+    assert expected in verdict
+    assert verdict.endswith("try: set that conf to what is expected, or unset it")
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
 def test_a_query_with_nothing_to_prune_is_planned_once(spark, query, enabled, planned, conf):
     enabled(None)
     assert ROWS == spark.sql(query).count() == spark.sql(query).count()

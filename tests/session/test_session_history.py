@@ -95,7 +95,7 @@ def test_few_records_keep_rows_that_lie_in_a_plan(spark, star, enabled):
     assert queries <= len(history(spark))
 
     def left(most: int) -> int:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 150
         while persistent().size() - before > most and time.monotonic() < until:
             gc.collect()
             spark._jvm.System.gc()

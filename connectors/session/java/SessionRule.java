@@ -36,11 +36,13 @@ public class SessionRule extends Rule {
     private static final String SWITCH = "spark.pruning.auto";
     private static final String BATCH = "streaming.sql.batchId";
     private static final String CANCELLED = "[SPARK_JOB_CANCELLED]";
-    // What Python is told besides queries.
+    // The kinds of calls to Python.
+    private static final String QUERY = "query";
+    private static final String SHOWN = "shown";
     private static final String PLAIN = "plain";
-    private static final String REJECTED = "rejected ";
+    private static final String REJECTED = "rejected";
     private static final TreeNodeTag DONE = new TreeNodeTag("scanprune.session");
-    private final java.util.function.Function planner;
+    private final java.util.function.BiFunction planner;
     private final SparkSession own;
     private final java.util.List settledIndexes;
     private final java.util.List commandIndexes;
@@ -55,7 +57,7 @@ public class SessionRule extends Rule {
      * The names of file indexes and of expressions have spaces between them; of queries that have nothing to prune this
      * number is kept.
      */
-    public SessionRule(SparkSession own, java.util.function.Function planner, String settledIndexes,
+    public SessionRule(SparkSession own, java.util.function.BiFunction planner, String settledIndexes,
         String commandIndexes, String logIndexes, String counters, Number most) {
         this.own = own;
         this.planner = planner;
@@ -160,7 +162,7 @@ public class SessionRule extends Rule {
         if (!plan.isStreaming() && reads(plan, null) && !reads(plan, logIndexes)) {
             long execution = PlanPurpose.of(context);
             if (execution >= PlanPurpose.NO_EXECUTION && plain.add(execution) && tellsAll) {
-                planner.apply(PLAIN);
+                planner.apply(PLAIN, null);
             }
         }
     }
@@ -237,7 +239,7 @@ public class SessionRule extends Rule {
         context.setLocalProperty(INSIDE, "true");
         Object answer;
         try {
-            answer = planner.apply(query);
+            answer = planner.apply(query.isShown() ? SHOWN : QUERY, query);
         } finally {
             context.setLocalProperty(INSIDE, null);
         }
@@ -251,7 +253,7 @@ public class SessionRule extends Rule {
         if (found == null || !columns(found).equals(columns(plan))
             || !new StreamPlan(found).leaves().equals(new StreamPlan(plan).leaves())) {
             if (answer != null && !query.isShown()) {
-                planner.apply(REJECTED + query.execution());
+                planner.apply(REJECTED, query);
             }
             return plan;
         }

@@ -115,3 +115,10 @@ def test_a_scan_of_which_nothing_is_known_or_changed_has_no_line():
     assert "" == verdict_of_scan(nothing, known, groups, has_conditions=False)
     plain = replace(plan, files=PruningResult(np.ones(10, bool), plan.files.causes), predicates=(), decisions=())
     assert "" == verdict_of_scan(plain, known, groups, has_conditions=False)
+
+
+def test_tables_without_a_file_are_named():
+    none = replace(TABLE, files_total=0, files_kept=0, bytes_total=0, bytes_kept=0)
+    assert "nothing to read: no file of sales meets the conditions of the query" == verdict(none)
+    assert verdict(none, replace(none, table="returns")).startswith("nothing to read: no file of sales; returns meets")
+    assert verdict(none, TABLE).startswith("reads 2 of 40 files")
