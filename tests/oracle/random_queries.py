@@ -102,6 +102,7 @@ def _options(draws: Draws) -> PruningOptions:
     )
     if draws.chance(50):
         return options
+    most = draws.choice((100_000, 100_000, 2))
     return replace(options, max_build_bytes=draws.choice((150 << 20, 150 << 20, 16, 300))).with_limits(
         max_build_keys=draws.choice((10_000_000, 10_000_000, 1, 4)),
         max_ranges=draws.choice((64, 1, 2)),
@@ -109,6 +110,8 @@ def _options(draws: Draws) -> PruningOptions:
         max_footers=draws.choice((1000, 0, 2)),
         bloom_fpp=draws.choice((0.01, 0.4)),
         bitmap_filter_bytes=draws.choice((1 << 20, 0, 64)),
+        joined_rows=most,
+        joined_long_rows=most,
     )
 
 
