@@ -136,6 +136,8 @@ class _Queries:
         depth = self.draws.choice((1, 1, 1, 2, 2, 3))
         if self.draws.chance(20):
             self._shared.append((self.ops.name("s"), self._relation(depth - 1)))
+        shared, shared_compares = self.joins.musts, self.joins.compares
+        self.joins.musts, self.joins.compares = [], False
         made = self._joined(depth) if aim is None else self._aimed(*aim)
         while self.draws.chance(35):
             made = self._above(made)
@@ -143,8 +145,12 @@ class _Queries:
             made = self.ops.group(made)
         if self.draws.chance(30):
             made = self.ops.narrow(made)
+        sql = self._with_shared(made.sql)
+        if sql != made.sql:
+            # Joins of a CTE count if the query names it.
+            self.joins.musts, self.joins.compares = shared + self.joins.musts, shared_compares | self.joins.compares
         self.joins.musts = [replace(each, keys=self._with_shared(each.keys)) for each in self.joins.musts]
-        return self._with_shared(made.sql)
+        return sql
 
     def _with_shared(self, sql: str) -> str:
         """A query with the definitions of the CTEs that it names."""
