@@ -309,6 +309,7 @@ class _Queries:
 
     def _combine(self, relation: Relation) -> Relation:
         """A set operation with another relation, in columns of the same kinds."""
+        musts, compares = [*self.joins.musts], self.joins.compares
         other = self._relation(self.draws.choice((0, 0, 1)))
         left: list[Column] = []
         right: list[Column] = []
@@ -318,6 +319,7 @@ class _Queries:
                 left.append(column)
                 right.append(self.draws.choice(fitting))
         if not left:
+            self.joins.musts, self.joins.compares = musts, compares
             return self.ops.filter(relation)
         kind = self.draws.choice(("UNION ALL",) * 4 + ("UNION", "INTERSECT", "EXCEPT"))
         sql = f"SELECT {listed(left)} FROM {self.ops.source(relation)} {kind} "
