@@ -149,7 +149,9 @@ class _Queries:
         if sql != made.sql:
             # Joins of a CTE count if the query names it.
             self.joins.musts, self.joins.compares = shared + self.joins.musts, shared_compares | self.joins.compares
-        self.joins.musts = [replace(each, keys=self._with_shared(each.keys)) for each in self.joins.musts]
+        # A relation that was not used in the end is missing in the query, with its columns.
+        used = [each for each in self.joins.musts if re.search(rf"\b{each.keys.split()[2]}\b", sql)]
+        self.joins.musts = [replace(each, keys=self._with_shared(each.keys)) for each in used]
         return sql
 
     def _with_shared(self, sql: str) -> str:
@@ -309,7 +311,7 @@ class _Queries:
 
     def _combine(self, relation: Relation) -> Relation:
         """A set operation with another relation, in columns of the same kinds."""
-        musts, compares = [*self.joins.musts], self.joins.compares
+        compares = self.joins.compares
         other = self._relation(self.draws.choice((0, 0, 1)))
         left: list[Column] = []
         right: list[Column] = []
@@ -319,7 +321,7 @@ class _Queries:
                 left.append(column)
                 right.append(self.draws.choice(fitting))
         if not left:
-            self.joins.musts, self.joins.compares = musts, compares
+            self.joins.compares = compares
             return self.ops.filter(relation)
         kind = self.draws.choice(("UNION ALL",) * 4 + ("UNION", "INTERSECT", "EXCEPT"))
         sql = f"SELECT {listed(left)} FROM {self.ops.source(relation)} {kind} "
