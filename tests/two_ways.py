@@ -94,8 +94,8 @@ class Interruptions:
             return result
         apply = SessionPruning.apply
 
-        def applied(pruning: SessionPruning, query: object) -> object:
-            plan = apply(pruning, query)
+        def applied(pruning: SessionPruning, event: str, query: object) -> object:
+            plan = apply(pruning, event, query)
             if pruning.spark is result.sparkSession:
                 self._act()
             return plan
