@@ -33,7 +33,7 @@ from pruning.values.types import ValueType
 
 logger = logging.getLogger("scanprune")
 
-_ROWS = JavaFile("connectors.builds", "MaterializedRows", others=("DriverScan", "DriverTask"))
+_ROWS = JavaFile("connectors.builds", "MaterializedRows", others=("DriverScan", "DriverTask", "RddRelation"))
 
 
 @dataclass(frozen=True, slots=True)

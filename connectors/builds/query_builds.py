@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from connectors.builds.materialized import MaterializedBuild, TooMany, driver_rows, local_rows
-from connectors.builds.stored import StoredBuild, stored_rows
+from connectors.builds.stored import GivenRows, StoredBuild, stored_rows
 from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
@@ -58,7 +58,7 @@ class BuildResult:
     """
 
     keys: KeySummary | Reason
-    rows: MaterializedBuild | StoredBuild | None
+    rows: GivenRows | None
     from_cache: bool = False
     on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
@@ -105,7 +105,7 @@ class QueryBuilds:
 
     scheduler: BuildScheduler
     _numbers: _PlanNumbers = field(default_factory=_PlanNumbers)
-    _rows: dict[int, MaterializedBuild | StoredBuild | TooMany | Reason | None] = field(default_factory=dict)
+    _rows: dict[int, GivenRows | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
     _on_driver: set[int] = field(default_factory=set)
     _seconds: dict[int, float] = field(default_factory=dict)
@@ -168,8 +168,8 @@ class QueryBuilds:
             self._lost += time.perf_counter() - began
         return rows
 
-    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | StoredBuild | TooMany]:
-        def rows() -> MaterializedBuild | StoredBuild | TooMany:
+    def _build(self, number: int, request: BuildRequest) -> Build[GivenRows | TooMany]:
+        def rows() -> GivenRows | TooMany:
             run = stored_rows if request.needs_rows else local_rows
             with self._timed([number]):
                 return run(self.scheduler.spark, request.plan, request.name, self._limits)
@@ -263,9 +263,7 @@ class QueryBuilds:
             logger.debug("The build of %s failed", request.name, exc_info=True)
             return Reason(ReasonCode.BUILD_FAILED, request.name, error_kind(error))
 
-    def _column(
-        self, request: BuildRequest, number: int, rows: MaterializedBuild | StoredBuild | TooMany | None
-    ) -> _BuildColumn | Reason:
+    def _column(self, request: BuildRequest, number: int, rows: GivenRows | TooMany | None) -> _BuildColumn | Reason:
         given = _given(rows)
         plan = request.plan if given is None else given.as_relation(request.plan)
         if request.place is not None:
@@ -286,10 +284,8 @@ class QueryBuilds:
         return frame_of(spark, plan).select(*(column_of(spark, each).alias("key") for each in expressions))
 
 
-def _given(
-    rows: MaterializedBuild | StoredBuild | TooMany | Reason | None,
-) -> MaterializedBuild | StoredBuild | None:
-    return rows if isinstance(rows, MaterializedBuild | StoredBuild) else None
+def _given(rows: GivenRows | TooMany | Reason | None) -> GivenRows | None:
+    return rows if isinstance(rows, GivenRows) else None
 
 
 def _pinned(keys: KeySummary) -> KeySummary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -13,7 +13,7 @@ from connectors.registry import before_execution
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from pruning.limits import LIMITS, Limits
 
-_ROWS = JavaFile("connectors.builds", "StoredRows")
+_ROWS = JavaFile("connectors.builds", "StoredRows", others=("RddRelation",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,11 @@ class StoredBuild:
         return self._rows.asRelation(plan)
 
 
-def stored_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS) -> MaterializedBuild | StoredBuild:
+# The rows of a build that a query may join instead of running it again.
+GivenRows: TypeAlias = MaterializedBuild | StoredBuild
+
+
+def stored_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS) -> GivenRows:
     """The rows of one run of a plan: on the driver if they are few enough, else in the storage of the executors."""
     rows = instance(spark, _ROWS, jvm_session(spark), plan)
     before_execution(spark, rows.execution().optimizedPlan())

@@ -149,8 +149,12 @@ class QueryRun:
 
     def _build_request(self, runtime_filter: RuntimeFilter) -> BuildRequest:
         build_side = runtime_filter.build_side
-        asked = runtime_filter
-        wanted = asked.brings_rows, asked.must_fit, asked.on_driver, asked.needs_rows
+        wanted = (
+            runtime_filter.brings_rows,
+            runtime_filter.must_fit,
+            runtime_filter.on_driver,
+            runtime_filter.needs_rows,
+        )
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         plan = as_batch(self.plan.spark, plan) if self.plan.streams else plan
         if build_side.key.column is not None:

@@ -32,14 +32,14 @@ class On:
 class Joins:
     """A factory of relations from two others; `musts` are the filters that the plan must have.
 
-    `compares`: some join has an equality by which one side may filter the other.
+    `compared`: columns of equalities by which one side of a join may filter the other.
     """
 
     lake: RandomLake
     draws: Draws
     ops: Operators
     musts: list[Must] = field(default_factory=list)
-    compares: bool = False
+    compared: list[str] = field(default_factory=list)
 
     def joined(self, left: Relation, right: Relation) -> Relation:
         """A join of the two relations by one column each, if any two can be compared."""
@@ -80,7 +80,8 @@ class Joins:
         if on.equal is None or not is_probed(*(each.kind for each in on.equal)):
             return
         one, other = on.equal
-        self.compares |= kind in LEFT_PROBED | RIGHT_PROBED
+        if kind in LEFT_PROBED | RIGHT_PROBED:
+            self.compared.append(one.name)
         if one.kind != other.kind:
             # A cast may stop keys at an operator that would otherwise pass them.
             return

@@ -52,7 +52,9 @@ def random_query(lake: RandomLake, draws: Draws) -> Query:
         sql = queries.over(*draws.choice(pairs))
     else:
         sql = queries.query(draws.choice(pairs) if shape != "tree" and pairs else None)
-    return Query(sql, options, confs, tuple(queries.joins.musts), queries.joins.compares)
+    if draws.chance(15):
+        options = options.with_limits(joined_rows=2, joined_long_rows=2)
+    return Query(sql, options, confs, tuple(queries.joins.musts), bool(queries.joins.compared))
 
 
 def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
@@ -102,7 +104,6 @@ def _options(draws: Draws) -> PruningOptions:
     )
     if draws.chance(50):
         return options
-    most = draws.choice((100_000, 100_000, 2))
     return replace(options, max_build_bytes=draws.choice((150 << 20, 150 << 20, 16, 300))).with_limits(
         max_build_keys=draws.choice((10_000_000, 10_000_000, 1, 4)),
         max_ranges=draws.choice((64, 1, 2)),
@@ -110,8 +111,6 @@ def _options(draws: Draws) -> PruningOptions:
         max_footers=draws.choice((1000, 0, 2)),
         bloom_fpp=draws.choice((0.01, 0.4)),
         bitmap_filter_bytes=draws.choice((1 << 20, 0, 64)),
-        joined_rows=most,
-        joined_long_rows=most,
     )
 
 
@@ -136,8 +135,6 @@ class _Queries:
         depth = self.draws.choice((1, 1, 1, 2, 2, 3))
         if self.draws.chance(20):
             self._shared.append((self.ops.name("s"), self._relation(depth - 1)))
-        shared, shared_compares = self.joins.musts, self.joins.compares
-        self.joins.musts, self.joins.compares = [], False
         made = self._joined(depth) if aim is None else self._aimed(*aim)
         while self.draws.chance(35):
             made = self._above(made)
@@ -146,17 +143,15 @@ class _Queries:
         if self.draws.chance(30):
             made = self.ops.narrow(made)
         sql = self._with_shared(made.sql)
-        if sql != made.sql:
-            # Joins of a CTE count if the query names it.
-            self.joins.musts, self.joins.compares = shared + self.joins.musts, shared_compares | self.joins.compares
         # A relation that was not used in the end is missing in the query, with its columns.
-        used = [each for each in self.joins.musts if re.search(rf"\b{each.keys.split()[2]}\b", sql)]
+        self.joins.compared = [each for each in self.joins.compared if _names(sql, each)]
+        used = [each for each in self.joins.musts if _names(sql, each.keys.split()[2])]
         self.joins.musts = [replace(each, keys=self._with_shared(each.keys)) for each in used]
         return sql
 
     def _with_shared(self, sql: str) -> str:
         """A query with the definitions of the CTEs that it names."""
-        parts = [f"{name} AS ({each.sql})" for name, each in self._shared if re.search(rf"\b{name}\b", sql)]
+        parts = [f"{name} AS ({each.sql})" for name, each in self._shared if _names(sql, name)]
         return f"WITH {', '.join(parts)} {sql}" if parts else sql
 
     def _aimed(self, fact: Table, dim: Table, key: str) -> Relation:
@@ -229,7 +224,7 @@ class _Queries:
                 sql = f"SELECT {group} AS c0, count(*) AS c1, max(f.id) AS c2 FROM {fact.name} f JOIN {dim.name} d"
                 sql += f" ON {on} WHERE {where} GROUP BY {group}"
         keys = f"SELECT DISTINCT d.{key} FROM {dim.name} d WHERE {where}"
-        self.joins.compares = True
+        self.joins.compared.append(key)
         # Spark applies a condition on a key to its equal column, too, which may leave nothing for a filter to skip.
         self.joins.musts.append(Must(fact, keys, is_sure=tested != name, is_exact=tested != name))
         return sql
@@ -311,7 +306,6 @@ class _Queries:
 
     def _combine(self, relation: Relation) -> Relation:
         """A set operation with another relation, in columns of the same kinds."""
-        compares = self.joins.compares
         other = self._relation(self.draws.choice((0, 0, 1)))
         left: list[Column] = []
         right: list[Column] = []
@@ -321,7 +315,6 @@ class _Queries:
                 left.append(column)
                 right.append(self.draws.choice(fitting))
         if not left:
-            self.joins.compares = compares
             return self.ops.filter(relation)
         kind = self.draws.choice(("UNION ALL",) * 4 + ("UNION", "INTERSECT", "EXCEPT"))
         sql = f"SELECT {listed(left)} FROM {self.ops.source(relation)} {kind} "
@@ -329,6 +322,10 @@ class _Queries:
         kinds = [max(a.kind, b.kind, key=_width) for a, b in zip(left, right, strict=True)]
         columns = tuple(replace(each, kind=its) for each, its in zip(left, kinds, strict=True))
         return Relation(sql, columns, relation.rows + other.rows)
+
+
+def _names(sql: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", sql) is not None
 
 
 def _width(kind: str) -> int:

@@ -41,7 +41,7 @@ def test_smaller_query_is_small_and_has_the_fault(lake, fault):
     found = failure(lake, fault)
     small = smaller(found, lake, problem_of(fault))
     assert fault in small.sql
-    assert small.sql.count("SELECT") <= 12 < found.query.sql.count("SELECT")
+    assert small.sql.count("SELECT") <= 10 < found.query.sql.count("SELECT")
 
 
 def test_report_has_command_and_tables_of_the_query(lake):

@@ -1,6 +1,5 @@
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -8,12 +7,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
-import org.apache.spark.sql.catalyst.plans.logical.Statistics;
-import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LocalLimitExec;
-import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -159,14 +155,10 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
      * A relation of the rows with the columns of a plan; with keepsScan one that Spark does not take for a constant.
      */
     public LogicalPlan asRelation(SparkSession session, LogicalPlan plan, boolean keepsScan) {
-        scala.collection.immutable.Seq none = scala.jdk.javaapi.CollectionConverters.asScala(
-            new java.util.ArrayList()).toSeq();
         if (keepsScan && rows.isEmpty()) {
-            Statistics one = new Statistics(
-                scala.math.BigInt.apply(1), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
             scala.reflect.ClassTag type = scala.reflect.ClassTag$.MODULE$.apply(InternalRow.class);
-            return new LogicalRDD(plan.output(), session.sparkContext().emptyRDD(type), new UnknownPartitioning(0),
-                none, false, scala.Option.empty(), session, scala.Option.apply(one), scala.Option.empty());
+            return RddRelation.of(session, plan, session.sparkContext().emptyRDD(type), scala.math.BigInt.apply(1),
+                scala.Option.empty());
         }
         return new LocalRelation(plan.output(), scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq(), false,
             scala.Option.empty());

@@ -1,8 +1,4 @@
-import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Statistics;
-import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -40,12 +36,7 @@ public class StoredRows {
      * A relation of the rows with the columns of a plan. Spark expects as many bytes as of the plan itself.
      */
     public LogicalPlan asRelation(LogicalPlan plan) {
-        RDD rdd = leaf.rdd();
-        Statistics expected = new Statistics(
-            leaf.stats().sizeInBytes(), leaf.stats().rowCount(), AttributeMap$.MODULE$.empty(), false);
-        return new LogicalRDD(plan.output(), rdd, new UnknownPartitioning(rdd.getNumPartitions()),
-            scala.jdk.javaapi.CollectionConverters.asScala(new java.util.ArrayList()).toSeq(), false,
-            scala.Option.empty(), session, scala.Option.apply(expected), scala.Option.empty());
+        return RddRelation.of(session, plan, leaf.rdd(), leaf.stats().sizeInBytes(), leaf.stats().rowCount());
     }
 
     public Number bytes() {
