@@ -40,7 +40,7 @@ _LISTS = JavaFile(
     "DeltaFileLists",
     others=(
         *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
-        *("SnapshotText", "MergeTarget"),
+        *("SnapshotText", "MergeTarget", "VersionFiles"),
         *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
         "connectors.spark.PlanCopy",
     ),
@@ -57,8 +57,8 @@ class _FileLists:
 def optimized_query(df: DataFrame) -> OptimizedQuery | None:
     """The optimised plan of a query, made without a job for each scan of Delta; None if Spark has to make it.
 
-    The list of a whole version is read once and cached. Delta lists files again where a condition of the query may
-    exclude one of several files.
+    The list of a whole version is read once and cached, and so are the columns of which a file holds only NULL. Delta
+    lists files again where a condition of the query may exclude one of several files.
     """
     spark = df.sparkSession
     try:

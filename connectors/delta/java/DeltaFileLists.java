@@ -24,7 +24,7 @@ import scala.collection.immutable.Seq;
  * index over named files into a plan, and registerConditions() adds the conditions that chose the files of each scan.
  * snapshots() names the version and the files of scans.
  *
- * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan and VersionChecksum.
+ * It relies on Delta's Snapshot, DeltaScan and VersionChecksum.
  */
 public class DeltaFileLists {
     private final long mostVersions;
@@ -121,7 +121,7 @@ public class DeltaFileLists {
             return null;
         }
         LogicalPlan pinned = (LogicalPlan) plan.transformUpWithSubqueries(pins);
-        ListedScans scans = new ListedScans();
+        ListedScans scans = new ListedScans(this);
         scans.survey(pinned, new java.util.ArrayList());
         return scans.isEmpty() ? pinned : (LogicalPlan) pinned.transformUpWithSubqueries(scans);
     }
@@ -134,16 +134,19 @@ public class DeltaFileLists {
         return new ListedQuery(this, frame);
     }
 
-    synchronized Seq all(Snapshot snapshot) {
+    /**
+     * The files of a version; null if it has too many.
+     */
+    synchronized VersionFiles all(Snapshot snapshot) {
         scala.Option sums = snapshot.checksumOpt();
         Object key = identity(snapshot);
-        Seq found = (Seq) versions.get(key);
+        VersionFiles found = (VersionFiles) versions.get(key);
         if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= mostFilesOfVersion) {
-            found = snapshot.getAllFiles(false);
+            found = new VersionFiles(snapshot);
             versions.put(key, found);
-            held += found.size();
+            held += found.files().size();
             while (versions.size() > mostVersions || held > mostFiles && versions.size() > 1) {
-                held -= ((Seq) versions.remove(versions.keySet().iterator().next())).size();
+                held -= ((VersionFiles) versions.remove(versions.keySet().iterator().next())).files().size();
             }
         }
         return found;

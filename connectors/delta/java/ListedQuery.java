@@ -52,7 +52,7 @@ public class ListedQuery {
         // Spark has analysed the plan, and an index over the same table changes nothing in it.
         pinned.setAnalyzed();
         optimized = Dataset.ofRows(session, pinned).queryExecution().optimizedPlan();
-        scans = new ListedScans();
+        scans = new ListedScans(lists);
         scans.survey(optimized, new java.util.ArrayList());
         if (!scans.isEmpty()) {
             optimized = (LogicalPlan) optimized.transformUpWithSubqueries(scans);

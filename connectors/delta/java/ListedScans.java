@@ -17,9 +17,14 @@ import scala.collection.immutable.Seq;
  * It relies on Delta's Snapshot.filesForScan().
  */
 public class ListedScans extends scala.runtime.AbstractPartialFunction {
+    private final DeltaFileLists lists;
     private final java.util.IdentityHashMap conditions = new java.util.IdentityHashMap();
     private final java.util.IdentityHashMap indexes = new java.util.IdentityHashMap();
     private boolean areWhole = true;
+
+    ListedScans(DeltaFileLists lists) {
+        this.lists = lists;
+    }
 
     void survey(LogicalPlan plan, java.util.List above) {
         scala.collection.Iterator inner = plan.subqueries().iterator();
@@ -53,6 +58,8 @@ public class ListedScans extends scala.runtime.AbstractPartialFunction {
 
     private void add(LogicalPlan leaf, java.util.List above) {
         java.util.ArrayList own = new java.util.ArrayList();
+        java.util.ArrayList notNull = new java.util.ArrayList();
+        PrunedFileIndex index = indexOf(leaf);
         boolean skips = false;
         for (int at = 0; at < above.size(); at++) {
             Expression condition = (Expression) above.get(at);
@@ -61,13 +68,21 @@ public class ListedScans extends scala.runtime.AbstractPartialFunction {
                 && !SubqueryExpression$.MODULE$.hasSubquery(condition)) {
                 own.add(condition);
                 skips = skips || !PrunedFileIndex.isSeen(condition);
+                if (VersionFiles.isOfColumn(condition, index.partitionSchema())) {
+                    notNull.add(condition);
+                }
             }
         }
-        if (!skips || indexOf(leaf).files().size() < 2) {
+        if (index.files().size() < 2 || !skips && !excludesNulls(index, notNull)) {
             own.clear();
         }
         java.util.List before = (java.util.List) conditions.get(leaf);
         conditions.put(leaf, before == null || before.equals(own) ? own : new java.util.ArrayList());
+    }
+
+    private boolean excludesNulls(PrunedFileIndex index, java.util.List notNull) {
+        VersionFiles version = notNull.isEmpty() ? null : lists.all(index.scannedSnapshot());
+        return version != null && version.areExcludedBy(index.scannedSnapshot(), notNull);
     }
 
     boolean isEmpty() {

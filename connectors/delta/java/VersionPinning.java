@@ -85,12 +85,12 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
                 snapshots.putIfAbsent(log, snapshot);
                 snapshot = (Snapshot) snapshots.get(log);
             }
-            Seq all = files.all(snapshot);
+            VersionFiles all = files.all(snapshot);
             if (all == null) {
                 left.add(log);
             } else {
-                pinned.put(key(index), new PrunedFileIndex(index, snapshot, index.versionToUse(), all, bytes(all),
-                    DeltaFileLists.noneKnown(), false));
+                pinned.put(key(index), new PrunedFileIndex(index, snapshot, index.versionToUse(), all.files(),
+                    bytes(all.files()), DeltaFileLists.noneKnown(), false));
             }
         }
         each = indexes.values().iterator();
