@@ -35,7 +35,7 @@ class BuildRequest:
     `place` is the number of the key among the columns of `plan`, None if it is computed. With `brings_rows` its rows
     are brought to the driver, to be joined as a local relation if they are few enough; with `must_fit` it yields keys
     only then. With `needs_rows` the plan may give other rows when it runs again, so more rows are stored, and joined,
-    too. With `on_driver` keys of other rows are first tried without a job.
+    too; by its first run with `runs_once`. With `on_driver` keys of other rows are first tried without a job.
     """
 
     plan: Any
@@ -46,6 +46,18 @@ class BuildRequest:
     must_fit: bool = False
     on_driver: bool = False
     needs_rows: bool = False
+    runs_once: bool = False
+
+    def with_wishes(self, other: BuildRequest) -> BuildRequest:
+        """This request of a plan with all that another request wishes of an equal one."""
+        return replace(
+            self,
+            brings_rows=self.brings_rows or other.brings_rows,
+            must_fit=self.must_fit or other.must_fit,
+            on_driver=self.on_driver or other.on_driver,
+            needs_rows=self.needs_rows or other.needs_rows,
+            runs_once=self.runs_once or other.runs_once,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,12 +129,7 @@ class QueryBuilds:
         missing: dict[int, BuildRequest] = {}
         for each, number in zip(requests, numbers, strict=True):
             if number not in self._rows:
-                other = missing.get(number, each)
-                brings_rows, must_fit = each.brings_rows or other.brings_rows, each.must_fit or other.must_fit
-                on_driver, needs_rows = each.on_driver or other.on_driver, each.needs_rows or other.needs_rows
-                missing[number] = replace(
-                    each, brings_rows=brings_rows, must_fit=must_fit, on_driver=on_driver, needs_rows=needs_rows
-                )
+                missing[number] = each.with_wishes(missing.get(number, each))
         self._run(missing)
         found = [self._keys_or_column(each, number) for each, number in zip(requests, numbers, strict=True)]
         self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
@@ -170,9 +177,11 @@ class QueryBuilds:
 
     def _build(self, number: int, request: BuildRequest) -> Build[GivenRows | TooMany]:
         def rows() -> GivenRows | TooMany:
-            run = stored_rows if request.needs_rows else local_rows
+            asked = self.scheduler.spark, request.plan, request.name, self._limits
             with self._timed([number]):
-                return run(self.scheduler.spark, request.plan, request.name, self._limits)
+                found = stored_rows(*asked) if request.runs_once else local_rows(*asked)
+                # To store rows takes longer than to read few cached ones.
+                return stored_rows(*asked) if request.needs_rows and isinstance(found, TooMany) else found
 
         return Build(request.name, rows)
 

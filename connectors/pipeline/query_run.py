@@ -154,6 +154,7 @@ class QueryRun:
             runtime_filter.must_fit,
             runtime_filter.on_driver,
             runtime_filter.needs_rows,
+            runtime_filter.runs_once,
         )
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         plan = as_batch(self.plan.spark, plan) if self.plan.streams else plan

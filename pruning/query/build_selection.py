@@ -81,12 +81,14 @@ class _BuildTraits:
     - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build, and cannot be run
       apart, or is run by Spark once for several places
     - `needs_rows`: a later run may give other rows
+    - `runs_once`: it must not run a second time, for what its functions do
     """
 
     size: int
     unrepeatable: str | None
     leaves_out: bool
     needs_rows: bool
+    runs_once: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class BuildSelection:
     """The rules of build selection over the sizes of one moment; each plan is examined once.
 
     Rules that depend on `sizes.statistics` may raise `Unanswered`, and are called by `with_answers()`; `why_unsound`,
-    `why_no_filter`, `leaves_out`, `is_bounded`, `needs_rows` and `bytes_read` depend on sizes alone.
+    `why_no_filter`, `leaves_out`, `is_bounded`, `needs_rows`, `runs_once` and `bytes_read` depend on sizes alone.
     """
 
     sizes: Sizes
@@ -168,6 +170,10 @@ class BuildSelection:
         """True where a later run of a build side may give other rows than this one."""
         return self._traits_of(build_side.node).needs_rows
 
+    def runs_once(self, build_side: BuildSide) -> bool:
+        """True where a build side must not run a second time, even if its first rows were too many to be joined."""
+        return self._traits_of(build_side.node).runs_once
+
     def leaves_out(self, build_side: BuildSide) -> bool:
         """True where a build side may give fewer keys than its tables hold.
 
@@ -226,6 +232,7 @@ class BuildSelection:
                 next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
                 _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
                 not repeats or any(each.needs_rows for each in below),
+                not (repeats or _is_kept(node)) or any(each.runs_once for each in below),
             )
         return self._traits[node.id]
 
@@ -234,10 +241,15 @@ class BuildSelection:
 
         Rows of a node that Spark runs once for several places of the query have to be the same in all of them.
         """
-        if node.kind == _CACHED and node.is_deterministic:
+        if _is_kept(node):
             # Only a table that has changed makes other rows of it.
             return True
         return node.kind in _RUN_ONCE | _REPEATABLE and node.id not in self.equal
+
+
+def _is_kept(node: Node) -> bool:
+    """True for cached rows of a plan that computes the same rows from the same tables."""
+    return node.kind == _CACHED and node.is_deterministic
 
 
 def _is_repeatable(node: Node, sizes: Sizes) -> bool:

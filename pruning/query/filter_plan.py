@@ -146,7 +146,8 @@ def _candidate(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> _Ca
             continue
         sides = (each,) if selection.options.always else (each, *selection.parts(each, probe))
         for side in sides:
-            made = RuntimeFilter(side, probe, needs_rows=selection.needs_rows(side))
+            once = selection.runs_once(side)
+            made = RuntimeFilter(side, probe, needs_rows=selection.needs_rows(side), runs_once=once)
             filters.setdefault(made.id, made)
     return _Candidate(edge, probe, tuple(filters.values()), tuple(reasons))
 

@@ -35,7 +35,7 @@ class RuntimeFilter:
 
     - `instead`: why the build side is not run; then its keys are all values that the statistics of its files allow
     - `needs_rows`: a later run of the build side may give other rows, so its keys count only where the query takes the
-      rows that the build gave
+      rows that the build gave; `runs_once`: it must not run a second time at all
     - `brings_rows`: the rows of the build come to the driver, to be joined as a local relation if they are few enough;
       `must_fit`: the build yields keys only when they are; `on_driver`: the driver is expected to need no job
     - `united`: filters of equal scans in the other places of a shared exchange, by `SharedExchange`: the keys of all of
@@ -47,6 +47,7 @@ class RuntimeFilter:
     probe: ProbeColumn
     instead: Reason | None = None
     needs_rows: bool = False
+    runs_once: bool = False
     brings_rows: bool = False
     must_fit: bool = False
     on_driver: bool = False

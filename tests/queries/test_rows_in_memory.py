@@ -107,6 +107,9 @@ FROM_MEMORY: list[Callable[[SparkSession], DataFrame]] = [
     sampled,
 ]
 
+# Limits by which two rows are too many to come to the driver.
+MANY = {"joined_rows": 1, "joined_long_rows": 1}
+
 
 @pytest.mark.parametrize("make", FROM_MEMORY)
 def test_rows_in_memory_filter_a_scan(spark, star, ways, make):
@@ -131,7 +134,7 @@ def counted_function(spark: SparkSession, runs: Accumulator[int]) -> DataFrame:
 
 
 @pytest.mark.parametrize("make", [counted_rdd, counted_function])
-@pytest.mark.parametrize("limits", [{}, {"joined_rows": 1, "joined_long_rows": 1}], ids=["few", "many"])
+@pytest.mark.parametrize("limits", [{}, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("confs", [{}, {"spark.sql.autoBroadcastJoinThreshold": "1"}], ids=["broadcast", "too large"])
 def test_a_side_with_side_effects_runs_once(spark, star, make, limits, confs):
     options, before = ALWAYS.with_limits(**limits), leftovers.rows(spark)
@@ -151,7 +154,7 @@ def test_a_side_with_side_effects_runs_once(spark, star, make, limits, confs):
 @pytest.mark.parametrize("make", [counted_rdd, counted_function])
 def test_a_side_whose_keys_fail_runs_once(spark, star, make, monkeypatch):
     monkeypatch.setattr(query_builds.spark_keys, "key_types", lambda _, name: Reason(ReasonCode.BUILD_FAILED, name))
-    runs, options = spark.sparkContext.accumulator(0), ALWAYS.with_limits(joined_rows=1, joined_long_rows=1)
+    runs, options = spark.sparkContext.accumulator(0), ALWAYS.with_limits(**MANY)
     result = prune(spark.table(f"{star}sales").join(make(spark, runs), "day"), options=options)
     assert (2 * ROWS_PER_DAY, 2, []) == (len(result.collect()), runs.value, kept(report(result)))
     assert ReasonCode.BUILD_FAILED in {each.code for each in explain(result).reasons}
@@ -160,7 +163,7 @@ def test_a_side_whose_keys_fail_runs_once(spark, star, make, monkeypatch):
 def test_rows_of_a_side_that_takes_too_long_are_not_stored(spark, star):
     slow = udf(lambda day: time.sleep(2) or day, "int").asNondeterministic()
     side = spark.range(3, 14, 10).repartition(1).select(slow(col("id")).alias("day"))
-    options = replace(ALWAYS.with_limits(joined_rows=1, joined_long_rows=1), build_timeout_seconds=1.5)
+    options = replace(ALWAYS.with_limits(**MANY), build_timeout_seconds=1.5)
     before = leftovers.rows(spark)
     result = prune(spark.table(f"{star}sales").join(side, "day"), options=options)
     assert ReasonCode.BUILD_TIMED_OUT in {each.code for each in explain(result).reasons}
@@ -200,6 +203,31 @@ def days_of_an_rdd(spark: SparkSession) -> DataFrame:
 def cached_random_days(spark: SparkSession) -> DataFrame:
     """Cached rows, of which Spark may evict some."""
     return random_days(spark).persist()
+
+
+def cached_days(spark: SparkSession) -> DataFrame:
+    """Cached rows that are the same whenever they are computed."""
+    return spark.range(3, 24, 10, 2).select(col("id").cast("int").alias("day"), "id").persist()
+
+
+@pytest.mark.parametrize(
+    ("make", "limits", "stored"),
+    [
+        pytest.param(cached_days, {}, 0, id="few"),
+        pytest.param(cached_days, MANY, 1, id="many"),
+        pytest.param(cached_random_days, {}, 1, id="few-random"),
+    ],
+)
+def test_few_cached_rows_are_joined_without_storing_them(spark, star, monkeypatch, make, limits, stored):
+    calls, store = list[str](), query_builds.stored_rows
+    monkeypatch.setattr(query_builds, "stored_rows", lambda *asked: calls.append(asked[2]) or store(*asked))
+    days = make(spark)
+    joined = spark.table(f"{star}sales").join(days, "day").groupBy("id").count()
+    result = prune(joined, options=FREE_BUILDS.with_limits(**limits))
+    assert {ROWS_PER_DAY} == {each["count"] for each in result.collect()}
+    assert ["sales"] == [name for name, _ in kept(report(result))]
+    assert stored == len(calls)
+    days.unpersist(blocking=True)
 
 
 def test_a_function_that_is_not_deterministic_stays_above_a_pruned_scan(spark, star):
@@ -242,7 +270,7 @@ def test_one_list_in_two_places_of_a_query_gives_no_keys(spark, star, ways, make
         spark.table("chosen").unpersist(blocking=True)
 
 
-@pytest.mark.parametrize("make", [*FROM_MEMORY, random_days, days_of_an_rdd, cached_random_days])
+@pytest.mark.parametrize("make", [*FROM_MEMORY, random_days, days_of_an_rdd, cached_days, cached_random_days])
 def test_more_rows_than_the_driver_may_take_filter_a_scan(spark, star, make):
     options = ALWAYS.with_limits(joined_rows=2, joined_long_rows=2)
     chosen = make(spark)
