@@ -26,11 +26,11 @@ NO_FIXED_COSTS = replace(
     kept_row=0.0,
     driver_row=0.0,
 )
-FREE_BUILDS = PruningOptions().with_limits(costs=NO_FIXED_COSTS)
+# A busy machine may take longer than the default for a build on the driver.
+PATIENT = PruningOptions().with_limits(driver_scan_seconds=60)
+FREE_BUILDS = PATIENT.with_limits(costs=NO_FIXED_COSTS)
 # Scans of a few rows are not worth planning by keys; larger ones are.
 PLANNED_SCANS = FREE_BUILDS.with_limits(costs=replace(NO_FIXED_COSTS, planned_scan=1000.0))
 # No build pays, while the scans are as worth reading less of as ever.
-COSTLY_BUILDS = PruningOptions().with_limits(
-    costs=replace(NO_FIXED_COSTS, build_job=1e15, kept_row=1e15, driver_row=1e15)
-)
-ALWAYS = PruningOptions(always=True)
+COSTLY_BUILDS = PATIENT.with_limits(costs=replace(NO_FIXED_COSTS, build_job=1e15, kept_row=1e15, driver_row=1e15))
+ALWAYS = replace(PATIENT, always=True)

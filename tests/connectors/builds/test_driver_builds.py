@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,12 +25,12 @@ from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from sample_data.nasty import tables
-from tests.costs import FREE_BUILDS
+from tests.costs import FREE_BUILDS, PATIENT
 from tests.oracle.lakes import Layout, spark_frame, write
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = PruningOptions()
+OPTIONS = PATIENT
 # Two files of at most two row groups.
 LAYOUT = Layout(file_rows=25, group_rows=15)
 TABLES = tuple(name for name in tables() if name != "unsigned")
@@ -68,7 +69,7 @@ def conditions(df: DataFrame) -> Iterator[Column | None]:
 def agreed(spark, df: DataFrame) -> MaterializedBuild:
     """The rows that were computed on the driver, after bytes, order and keys of each column equal those of a job."""
     plan = optimized(df)
-    here, by_job = driver_rows(spark, plan, "k"), local_rows(spark, plan, "k")
+    here, by_job = driver_rows(spark, plan, "k", OPTIONS.limits), local_rows(spark, plan, "k")
     assert isinstance(here, MaterializedBuild)
     assert isinstance(by_job, MaterializedBuild)
     assert (by_job.count, by_job.nbytes) == (here.count, here.nbytes)
@@ -198,7 +199,7 @@ def test_only_files_that_the_conditions_leave_count(spark, tmp_path):
 @pytest.mark.parametrize("least", [0, 1])
 def test_too_many_rows_are_counted_up_to_the_limit(spark, numbers, least):
     plan = optimized(numbers(rows=20 - least))
-    found = driver_rows(spark, plan, "k", Limits(joined_long_rows=20))
+    found = driver_rows(spark, plan, "k", replace(OPTIONS.limits, joined_long_rows=20))
     assert (TooMany(20) if least == 0 else 19) == (found if least == 0 else found.count)
     nothing_is_left(spark)
 
@@ -268,7 +269,7 @@ def test_read_that_ignores_files_runs_a_job(spark, tmp_path, why, option):
 
 def test_cut_build_closes_its_files(spark, numbers):
     plan = optimized(numbers(rows=3000))
-    assert TooMany(5) == driver_rows(spark, plan, "k", Limits(joined_long_rows=5))
+    assert TooMany(5) == driver_rows(spark, plan, "k", replace(OPTIONS.limits, joined_long_rows=5))
     assert [] == open_files(spark, "parquet3000_1")
 
 
