@@ -167,7 +167,8 @@ def test_rows_of_a_side_that_takes_too_long_are_not_stored(spark, star):
     before = leftovers.rows(spark)
     result = prune(spark.table(f"{star}sales").join(side, "day"), options=options)
     assert ReasonCode.BUILD_TIMED_OUT in {each.code for each in explain(result).reasons}
-    assert before == leftovers.rows(spark)
+    # Those of earlier tests may go meanwhile.
+    assert set() == leftovers.rows(spark) - before
     assert 2 * ROWS_PER_DAY == result.count()
 
 
