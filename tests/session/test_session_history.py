@@ -85,23 +85,30 @@ def test_plain_queries_are_told_of(spark, star, query, enabled, verdicts):
 @pytest.mark.full
 @pytest.mark.parametrize("star", ["delta"], indirect=True)
 def test_few_records_keep_rows_that_lie_in_a_plan(spark, star, enabled):
-    persistent = spark.sparkContext._jsc.getPersistentRDDs
-    before, queries = persistent().size(), 12
+    def stored() -> set[int]:
+        # The RDDs themselves would stay as long as Python held them.
+        found = spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        return {int(each.id()) for each in found if "localCheckpoint" in str(each.callSite())}
+
+    queries, checkpoints = 12, set[int]()
     enabled()
-    for month in range(queries):
-        days = spark.table(f"{star}days").where(f"month = {month}").localCheckpoint()
+    for at in range(queries):
+        before = stored()
+        days = spark.table(f"{star}days").where(f"month = {at % 6}").localCheckpoint()
+        checkpoints |= stored() - before
         spark.table(f"{star}sales").join(days, "day").collect()
         del days
     assert queries <= len(history(spark))
 
     def left(most: int) -> int:
         until = time.monotonic() + 150
-        while persistent().size() - before > most and time.monotonic() < until:
+        while len(checkpoints & stored()) > most and time.monotonic() < until:
             gc.collect()
             spark._jvm.System.gc()
             time.sleep(0.2)
-        return persistent().size() - before
+        return len(checkpoints & stored())
 
+    assert queries == len(checkpoints)
     assert left(_WITH_PLANS) <= _WITH_PLANS
     assert [True] * queries == [bool(each.verdict) for each in history(spark)[:queries]]
     disable(spark)
