@@ -132,8 +132,32 @@ MUTANTS = {
     ),
     # ------------------------------------------------------------------------------------------------ queries
     "an-outer-join-filters-the-side-it-keeps": Mutant(
-        *("pruning/query/lineage.py", "join.type in stands_alone and join.is_deterministic", "join.is_deterministic"),
+        *("pruning/query/lineage.py", "of_own.stands_alone and join.is_deterministic", "join.is_deterministic"),
         run_of("pruning/query/test_join_graph.py"),
+    ),
+    "a-group-loses-a-part-below-an-expression-that-may-raise": Mutant(
+        *(
+            "pruning/query/lineage.py",
+            "(raises if isinstance(node, Grouping) else",
+            '("" if isinstance(node, Grouping) else',
+        ),
+        run_of("pruning/query/test_pruned_plans.py"),
+    ),
+    "the-error-of-a-grouping-itself-is-forgotten": Mutant(
+        *("pruning/query/lineage.py", "raises = self.raises or node.may_raise", "raises = self.raises"),
+        run_of("pruning/query/test_pruned_plans.py"),
+    ),
+    "rows-are-padded-below-an-expression-that-may-raise": Mutant(
+        *("pruning/query/lineage.py", "if loses_matches and above.raises and columns:", "if not columns:"),
+        run_of("pruning/query/test_pruned_plans.py"),
+    ),
+    "one-branch-of-a-union-loses-rows-of-a-group": Mutant(
+        *("pruning/query/lineage.py", "        if above.whole_for:\n", "        if not union:\n"),
+        run_of("pruning/query/test_pruned_plans.py"),
+    ),
+    "the-condition-of-a-join-above-a-group-is-forgotten": Mutant(
+        *("pruning/query/join_graph.py", ", raises=build_side.join.may_raise", ""),
+        run_of("pruning/query/test_pruned_plans.py"),
     ),
     "a-random-filter-is-passed": Mutant(
         "pruning/query/lineage.py",
@@ -142,8 +166,8 @@ MUTANTS = {
         run_of("pruning/query/test_join_graph.py"),
     ),
     "every-column-of-a-union-is-the-first": Mutant(
-        *("pruning/query/lineage.py", "yield from self.down(child, child.output[place])"),
-        "yield from self.down(child, child.output[0])",
+        *("pruning/query/lineage.py", "yield from self.down(child, child.output[place], above.through(union))"),
+        "yield from self.down(child, child.output[0], above.through(union))",
         run_of("pruning/query/test_join_graph.py"),
     ),
     "a-null-safe-join-is-a-plain-one": Mutant(

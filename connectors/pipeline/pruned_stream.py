@@ -21,9 +21,6 @@ from pruning.query.plan import Join, Node, relations_of
 from pruning.reasons import Reason, ReasonCode
 
 _STREAM = "the stream"
-# Joins that give rows of one side without a match, and so read all of them.
-_READS_LEFT = frozenset({"LeftOuter", "LeftAnti"})
-_READS_RIGHT = frozenset({"RightOuter"})
 
 
 def prune_stream(
@@ -77,9 +74,10 @@ def _pruned_sides(query: QueryRun) -> Iterator[Node]:
         if not isinstance(join, Join):
             continue
         left_streams, right_streams = (bool(query.plan.node(each).isStreaming()) for each in join.children)
-        if left_streams == right_streams or join.type in (_READS_LEFT if left_streams else _READS_RIGHT):
+        (_, stream), (side, _) = join.sides if left_streams else join.sides[::-1]
+        # Rows that reach the result without a match are read in any case.
+        if left_streams == right_streams or not stream.needs_match:
             continue
-        side = join.right if left_streams else join.left
         if any(each.id in query.planner.scans for each in side.walk()):
             yield side
 

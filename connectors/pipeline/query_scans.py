@@ -49,6 +49,9 @@ class QueryScans:
         found = self.metadata.plan_table(request.relation)
         if isinstance(found, Reason):
             return found
+        if self.by_file and request.whole_for:
+            # A list of files may hold a part of the rows of a key.
+            return Reason(ReasonCode.MAY_RAISE, found.table.name, request.whole_for)
         collected, spark = self._collected(request, found), self.metadata.plan.spark
         read = Read(self.metadata.needed(request.relation))
         try:
@@ -79,6 +82,8 @@ class QueryScans:
         if self.by_file:
             # The command is given the list, whatever the table accepts; its storage compares no ranges.
             return replace(own, accepts_file_list=True)
+        # Ranges drop all rows of a key or none, as each row is tested by them; a list of files drops some of them.
+        own = replace(own, accepts_file_list=own.accepts_file_list and not request.whole_for)
         return with_copies(own, self._copies(request, found), self.metadata)
 
     def _copies(self, request: PruneScan, found: PlanTable) -> Mapping[str, Sequence[tuple[Node, int]]]:

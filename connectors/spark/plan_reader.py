@@ -40,6 +40,7 @@ _PLAN = JavaFile(
         "SparkFilterRemover",
         "AnalyzedPlan",
         "NodeLines",
+        "ExpressionTraits",
         "RddRows",
         "NodeReplacer",
         "LeafFacts",

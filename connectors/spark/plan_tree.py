@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import unquote_plus
@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from pyspark.sql.types import StructType
 
 from pruning.query.expressions import is_frame_order_free, is_order_free, is_rank
+from pruning.query.fallible import first_fallible
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -88,7 +89,7 @@ class _Reader:
         if self._at >= len(self.lines):
             msg = f"its text has more nodes than the plan's {len(self.lines)}"
             raise UnreadablePlanError(msg)
-        name, deterministic, table, *output = self.lines[self._at].split(" ")
+        name, deterministic, traits, table, *output = self.lines[self._at].split(" ")
         if name != item["class"]:
             msg = f"its text has a {item['class']} at {self._at}, and the plan a {name}"
             raise UnreadablePlanError(msg)
@@ -110,7 +111,9 @@ class _Reader:
             unquote_plus(table),
         )
         self._at += 1
-        return made
+        own = [each for group in expressions.values() for each in group] if children else []
+        may_raise = first_fallible(own, traits.strip("-"))
+        return replace(made, may_raise=may_raise) if may_raise else made
 
     def _field(self, value: Any) -> _Field:
         """The expressions of one field of a node, and the plans inside them."""

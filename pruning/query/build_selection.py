@@ -272,8 +272,9 @@ def _leaves_out(node: Node, sizes: Sizes) -> bool:
     match node:
         case Filter(condition=condition):
             return any(part.kind != "IsNotNull" for _, part in conjuncts_at(condition))
-        case Join(type="LeftSemi" | "LeftAnti"):
-            return True
+        case Join():
+            (_, left), _ = node.sides
+            return left.at_most_once and not left.keeps_every_row
         case Relation():
             return node.id in sizes.pruned or node.id not in sizes.files
         case _:

@@ -119,16 +119,12 @@ def copied_conditions(root: Node) -> dict[tuple[int, int], list[tuple[Join, Prob
             continue
         for first, second in equal_keys(join, kinds=("EqualTo",)):
             left, right = _scanned(join.left, first), _scanned(join.right, second)
-            for own, other, types in ((left, right, _COPIES_TO_RIGHT), (right, left, _COPIES_TO_LEFT)):
-                if join.type in types:
+            (_, of_left), (_, of_right) = join.sides
+            for own, other, rules in ((left, right, of_right), (right, left, of_left)):
+                if rules.gets_conditions:
                     for each in own:
                         found.setdefault((each.relation.id, each.column), []).extend((join, it) for it in other)
     return found
-
-
-# Types of joins by which Spark copies conditions of one side to the other.
-_COPIES_TO_RIGHT = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "LeftSingle"})
-_COPIES_TO_LEFT = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
 
 
 def _scanned(side: Node, key: Expression) -> list[ProbeColumn]:

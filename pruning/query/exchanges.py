@@ -65,11 +65,6 @@ def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
         node = child
 
 
-# Join types that allow a broadcast of the side: a row of it without a match does not reach the result.
-_LEFT_MAY = frozenset({"Inner", "Cross", "RightOuter"})
-_RIGHT_MAY = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin", "LeftSingle"})
-
-
 class BroadcastSide(Enum):
     """The side of a join to broadcast; the values are the names that the engine's Java code reads."""
 
@@ -100,13 +95,10 @@ def broadcast_sides(
 
 def may_be_broadcast(join: Join, side: Node) -> bool:
     """True if the type of a join allows Spark to broadcast `side`."""
-    return join.type in (_LEFT_MAY if side is join.left else _RIGHT_MAY)
+    return any(rules.may_be_broadcast for node, rules in join.sides if node is side)
 
 
 def _broadcast_side(join: Join, few: Mapping[int, int]) -> BroadcastSide:
-    sides = (
-        (BroadcastSide.LEFT, join.left, join.type in _LEFT_MAY),
-        (BroadcastSide.RIGHT, join.right, join.type in _RIGHT_MAY),
-    )
-    known = [(few[node.id], side) for side, node, may in sides if may and node.id in few]
+    sides = zip((BroadcastSide.LEFT, BroadcastSide.RIGHT), join.sides, strict=True)
+    known = [(few[node.id], side) for side, (node, rules) in sides if rules.may_be_broadcast and node.id in few]
     return min(known, key=lambda each: each[0])[1] if known else BroadcastSide.NEITHER

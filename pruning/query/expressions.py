@@ -28,13 +28,14 @@ def probed_column(key: Expression) -> int | None:
     """The column to which keys can be converted back: the key itself, or the column below lossless casts."""
     while key.kind == "Cast" or key.is_normal_form:
         (inner,) = key.children
-        if key.kind == "Cast" and not _is_lossless(inner.type, key.type):
+        if key.kind == "Cast" and not is_lossless_cast(inner.type, key.type):
             return None
         key = inner
     return key.column
 
 
-def _is_lossless(from_type: str, to_type: str) -> bool:
+def is_lossless_cast(from_type: str, to_type: str) -> bool:
+    """`is_lossless` by the SQL names of two types; False where one is no type of keys."""
     try:
         return is_lossless(ValueType.parse(from_type), ValueType.parse(to_type))
     except UnsupportedTypeError:

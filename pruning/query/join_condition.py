@@ -159,7 +159,7 @@ def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
 def _build_sides_below(join: Join, column: int, build_side: BuildSide) -> Iterator[BuildSide]:
     equal = {column}
     # The equal column of the other side holds every value of this one only if each row must have a partner there.
-    if join.type in {"Inner", "LeftSemi"}:
+    if all(rules.needs_match for _, rules in join.sides):
         equal |= set(partners(join, column))
     for side in join.children:
         for each in sorted(equal & set(side.output)):
@@ -196,8 +196,8 @@ def is_one_row(node: Node) -> bool:
             return True
         case Limit() | Passthrough() | Project() | Filter() | Grouping():
             return is_one_row(node.children[0])
-        case Join(type="LeftSemi" | "LeftAnti" | "ExistenceJoin"):
-            return is_one_row(node.left)
+        case Join():
+            return node.sides[0][1].at_most_once and is_one_row(node.left)
         case _:
             return node.kind == "OneRowRelation"
 

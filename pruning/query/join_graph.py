@@ -14,7 +14,7 @@ from math import prod
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
 from pruning.query.expressions import probed_column
 from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
-from pruning.query.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, ProbeColumn, stop, trace
+from pruning.query.lineage import ProbeColumn, stop, trace
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -109,8 +109,9 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
                 refusals.append(stop(join, ReasonCode.NULL_AWARE, str(part)))
             continue
         left, right = sides
-        for build, probe, needs_match in ((right, left, LEFT_NEEDS_MATCH), (left, right, RIGHT_NEEDS_MATCH)):
-            if join.type not in needs_match:
+        (_, of_left), (_, of_right) = join.sides
+        for build, probe, rules in ((right, left, of_left), (left, right, of_right)):
+            if not rules.needs_match:
                 refusals.append(stop(join, ReasonCode.OUTER_SIDE, str(part)))
             elif not join.is_deterministic:
                 refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
@@ -163,7 +164,7 @@ def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equ
     if column is None or (build_side.condition.is_scalar and key.column is None):
         found = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key if column is None else key))]
     else:
-        found = list(trace(probe_side, column, equivalence=equivalence))
+        found = list(trace(probe_side, column, equivalence=equivalence, raises=build_side.join.may_raise))
     probes = tuple(each for each in found if isinstance(each, ProbeColumn))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)

@@ -24,12 +24,6 @@ from pruning.query.plan import (
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
 
-# Join types in which rows of that side without a match do not reach the result.
-LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
-RIGHT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
-# Join types in which removing a row of that side removes only the results of that row.
-_LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin"})
-_RIGHT_STANDS_ALONE = frozenset({"Inner", "Cross", "RightOuter"})
 _STOPS: Mapping[str, ReasonCode] = MappingProxyType(
     {
         "GlobalLimit": ReasonCode.LIMITED,
@@ -49,10 +43,15 @@ _STOPS: Mapping[str, ReasonCode] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ProbeColumn:
-    """A column of a scan that keys may filter."""
+    """A column of a scan that keys may filter.
+
+    `whole_for` is empty, or the expression between scan and join that may raise on a part of the rows of a key: the
+    scan has to give all rows of a key or none.
+    """
 
     relation: Relation
     column: int
+    whole_for: str = ""
 
     @property
     def name(self) -> str:
@@ -68,13 +67,34 @@ class ProbeColumn:
             return None
 
 
-def trace(node: Node, column: int, *, equivalence: bool = True) -> Iterator[ProbeColumn | Reason]:
+def trace(node: Node, column: int, *, equivalence: bool = True, raises: str = "") -> Iterator[ProbeColumn | Reason]:
     """The scans that keys for a column of `node` may filter, and the reason at each place where the walk ends.
 
     Rows whose value is not a key may be removed below every node that the walk passes, without any change to the rows
-    whose value is one. Without `equivalence` the walk does not follow columns that joins on its way set equal.
+    whose value is one, and without an error. Without `equivalence` the walk does not follow columns that joins on its
+    way set equal. `raises` is an expression above `node` that may raise on rows without a key.
     """
-    return _Walk(equivalence).down(node, column)
+    return _Walk(equivalence).down(node, column, _Above(raises))
+
+
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """The expressions between the join that drops rows without a key and a node of the walk.
+
+    They meet rows without a key that the query does not have without pruning: parts of a group, and rows of an outer
+    or anti join that have lost their matches. An error for such a row would be new.
+
+    - `raises`: the first expression that may raise; empty if none may
+    - `whole_for`: the first that may raise on a part of a group; empty if none may, or nothing was grouped
+    """
+
+    raises: str = ""
+    whole_for: str = ""
+
+    def through(self, node: Node) -> _Above:
+        """The expressions down to below a node."""
+        raises = self.raises or node.may_raise
+        return _Above(raises, self.whole_for or (raises if isinstance(node, Grouping) else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,50 +104,58 @@ class _Walk:
     equivalence: bool
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
-    def down(self, node: Node, column: int) -> Iterator[ProbeColumn | Reason]:
+    def down(self, node: Node, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
         if (node.id, column) not in self._seen:
             self._seen.add((node.id, column))
-            yield from self._step(node, column)
+            yield from self._step(node, column, above)
 
-    def _step(self, node: Node, column: int) -> Iterator[ProbeColumn | Reason]:
+    def _step(self, node: Node, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
+        below = above.through(node)
         match node:
             case Relation():
-                yield ProbeColumn(node, column)
+                yield ProbeColumn(node, column, above.whole_for)
             case Passthrough():
-                yield from self.down(node.children[0], column)
+                yield from self.down(node.children[0], column, below)
             case Filter() | Project() | Grouping() | Generate() if not node.is_deterministic:
                 yield stop(node, ReasonCode.NONDETERMINISTIC)
             case Filter():
-                yield from self.down(node.children[0], column)
+                yield from self.down(node.children[0], column, below)
             case Project(made=made) if made is not None:
-                yield from self._below(node, made.get(column), ReasonCode.COMPUTED)
+                yield from self._below(node, made.get(column), ReasonCode.COMPUTED, below)
             case Grouping(groups=groups) if groups is not None:
                 otherwise = ReasonCode.COMPUTED if column in groups else ReasonCode.NOT_GROUPED
-                yield from self._below(node, groups.get(column), otherwise)
+                yield from self._below(node, groups.get(column), otherwise, below)
             case Generate() if column in node.children[0].output:
-                yield from self.down(node.children[0], column)
+                yield from self.down(node.children[0], column, below)
             case Generate():
                 yield stop(node, ReasonCode.COMPUTED)
             case Union():
-                place = node.output.index(column)
-                for child in node.children:
-                    yield from self.down(child, child.output[place])
+                yield from self._into_union(node, column, above)
             case Join():
-                yield from self._through_join(node, column)
+                yield from self._through_join(node, column, above)
             case _:
                 yield stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
 
     def _below(
-        self, node: Node, expression: Expression | None, otherwise: ReasonCode
+        self, node: Node, expression: Expression | None, otherwise: ReasonCode, below: _Above
     ) -> Iterator[ProbeColumn | Reason]:
         """The walk below the column that an expression is or losslessly casts; else the end."""
         column = None if expression is None else probed_column(expression)
         if column is None:
             yield stop(node, otherwise)
         else:
-            yield from self.down(node.children[0], column)
+            yield from self.down(node.children[0], column, below)
 
-    def _through_join(self, join: Join, column: int) -> Iterator[ProbeColumn | Reason]:
+    def _into_union(self, union: Union, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
+        if above.whole_for:
+            # Rows of a key come from several scans, of which one may keep them and another drop them.
+            yield stop(union, ReasonCode.MAY_RAISE, above.whole_for)
+            return
+        place = union.output.index(column)
+        for child in union.children:
+            yield from self.down(child, child.output[place], above.through(union))
+
+    def _through_join(self, join: Join, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
         in_left, in_right = column in join.left.output, column in join.right.output
         if in_left == in_right:
             yield stop(join, ReasonCode.COMPUTED)
@@ -136,17 +164,29 @@ class _Walk:
             # A correlated scalar subquery, whose several rows for one row of the left side raise an error.
             yield stop(join, ReasonCode.OUTER_SIDE, "a row with several matches raises an error")
             return
-        own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
-        if join.type in stands_alone and join.is_deterministic:
-            yield from self.down(own, column)
+        (own, of_own), (other, of_other) = join.sides if in_left else join.sides[::-1]
+        if of_own.stands_alone and join.is_deterministic:
+            yield from self.down(own, column, above.through(join))
         else:
             yield stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
         # If one of two equal columns holds one of the keys, so does the other.
-        other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
-        if self.equivalence and join.type in needs_match and join.is_deterministic:
-            for partner in _probed_partners(join, column):
-                if partner in other.output:
-                    yield from self.down(other, partner)
+        if self.equivalence and of_other.needs_match and join.is_deterministic:
+            yield from self._to_other_side(join, column, other, above, loses_matches=not of_own.needs_match)
+
+    def _to_other_side(
+        self, join: Join, column: int, other: Node, above: _Above, *, loses_matches: bool
+    ) -> Iterator[ProbeColumn | Reason]:
+        """The walk to the equal columns of the side of a join that does not have `column`.
+
+        Where the join gives rows of the own side without a match, those without a key lose theirs: they are padded
+        or survive, and reach the expressions above.
+        """
+        columns = [each for each in _probed_partners(join, column) if each in other.output]
+        if loses_matches and above.raises and columns:
+            yield stop(join, ReasonCode.MAY_RAISE, above.raises)
+            return
+        for each in columns:
+            yield from self.down(other, each, above.through(join))
 
 
 def partners(join: Join, column: int) -> Iterator[int]:

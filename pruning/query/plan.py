@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from pruning.query.join_types import JoinSide, JoinType
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Node:
     - `output`: the ids of its columns, in order
     - `is_deterministic`: none of its own expressions may differ between two runs
     - `subqueries`: the plans inside its expressions
+    - `may_raise`: the first of its own expressions that may raise an error on some values; empty if none may
     """
 
     id: int
@@ -63,6 +66,7 @@ class Node:
     children: tuple[Node, ...] = ()
     subqueries: tuple[Node, ...] = ()
     is_deterministic: bool = True
+    may_raise: str = field(default="", kw_only=True)
 
     def walk(self) -> Iterator[Node]:
         """Every node of the tree and of its subqueries, parents before children."""
@@ -177,6 +181,12 @@ class Join(Node):
     def right(self) -> Node:
         """The second child."""
         return self.children[1]
+
+    @property
+    def sides(self) -> tuple[tuple[Node, JoinSide], tuple[Node, JoinSide]]:
+        """Each child, with what the type of the join does with its rows."""
+        rules = JoinType.of(self.type)
+        return (self.left, rules.left), (self.right, rules.right)
 
 
 def conjuncts_at(

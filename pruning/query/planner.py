@@ -90,7 +90,7 @@ class QueryPlanner:
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _row_counts: dict[int, int] = field(default_factory=dict)
     _tested: dict[int, dict[int, list[tuple[RuntimeFilter, ...]]]] = field(default_factory=dict)
-    _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
+    _first_rows: dict[int, list[tuple[ProbeColumn, KeyFilter]]] = field(default_factory=dict)
     _benefits: dict[FilterId, Benefit] = field(default_factory=dict)
     _top_outcomes: dict[tuple[int, int, int], Benefit | Reason] = field(default_factory=dict)
 
@@ -308,10 +308,11 @@ class QueryPlanner:
         Rows are worth testing by the sizes of this moment, or by those of `selection`.
         """
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
-        filters = tuple(self._first_rows.get(relation.id, ()))
+        filters = tuple((probe.column, each) for probe, each in self._first_rows.get(relation.id, ()))
         keeps_scan = has_effect_elsewhere(self.graph.root, relation.id)
         worth = yield from with_answers(partial(self._row_worth, relation, selection or self.selection()))
-        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth))
+        whole_for = next(filter(None, (each.whole_for for each in self._probes_of(relation))), "")
+        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth, whole_for))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
         elif scan.plan.acts:
@@ -319,6 +320,12 @@ class QueryPlanner:
         else:
             self.reasons.update(dict.fromkeys(scan.reasons))
         return scan
+
+    def _probes_of(self, relation: Relation) -> Iterator[ProbeColumn]:
+        """The columns of a scan that filters test, each with what it asks of the scan."""
+        unions = (union for several in self._tested.get(relation.id, {}).values() for union in several)
+        yield from (each.probe for union in unions for each in union if each.probe.relation.id == relation.id)
+        yield from (probe for probe, _ in self._first_rows.get(relation.id, ()))
 
     def _row_worth(self, relation: Relation, selection: BuildSelection) -> dict[tuple[int, ...], RowWorth]:
         """The worth of testing the rows of a scan, by columns: that of the filter whose dropped rows spare most."""
@@ -357,7 +364,7 @@ class QueryPlanner:
             return found
         made, benefit = found
         own = self._first_rows.setdefault(probe.relation.id, [])
-        own.append((probe.column, made))
+        own.append((probe, made))
         scan = yield from self._plan_scan(probe.relation)
         if isinstance(scan, Reason):
             own.pop()

@@ -36,9 +36,6 @@ from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST, Codes, merged_ranks
 from pruning.values.ranges import BoolArray, Intervals, RangeSet
 
-# Joins that give each row of their left side at least once, whatever the right side has.
-_KEEPS_LEFT = frozenset({"LeftOuter", "ExistenceJoin"})
-
 
 @dataclass(frozen=True, slots=True)
 class TopK:
@@ -59,12 +56,15 @@ class TopK:
     proving: tuple[ProbeColumn, ...] = ()
 
     @staticmethod
-    def of(id_: int, node: Node, rows: int, sort_key: SortKey) -> TopK:
-        """The top-k of a limit, with the scan columns to which its key leads down."""
+    def of(id_: int, node: Node, rows: int, sort_key: SortKey, raises: str = "") -> TopK:
+        """The top-k of a limit, with the scan columns to which its key leads down.
+
+        `raises` is an expression between the limit and `node` that may raise on rows that the limit drops.
+        """
         column = sort_key.key.column
         if column is None:
             return TopK(id_, node, rows, sort_key, stops=(Reason(ReasonCode.COMPUTED, str(sort_key.key)),))
-        found = list(trace(node, column))
+        found = list(trace(node, column, raises=raises))
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))
         return TopK(id_, node, rows, sort_key, probes, stops, tuple(_proving(node, column)))
@@ -104,18 +104,19 @@ def top_ks(root: Node) -> Iterator[TopK]:
             case Limit(kind="GlobalLimit"):
                 yield from _below_limit(node)
             case RankLimit(count=int(count), order=(sort_key, *_)) if count and node.is_deterministic:
-                yield TopK.of(node.id, node.children[0], count, sort_key)
+                yield TopK.of(node.id, node.children[0], count, sort_key, node.may_raise)
             case _:
                 pass
 
 
 def _below_limit(limit: Limit) -> Iterator[TopK]:
     """The top-k of a limit over a global sort, with only projections, local limits and offsets in between."""
-    rows, node = limit.count, limit.children[0]
+    rows, node, raises = limit.count, limit.children[0], ""
     while rows:
+        raises = raises or node.may_raise
         match node:
             case Sort(is_global=True, order=(sort_key, *_)) if node.is_deterministic:
-                yield TopK.of(limit.id, node.children[0], rows, sort_key)
+                yield TopK.of(limit.id, node.children[0], rows, sort_key, raises)
                 return
             case Limit(kind="Offset", count=int(skipped)):
                 rows += skipped
@@ -143,8 +144,11 @@ def _proving(node: Node, column: int) -> Iterator[ProbeColumn]:
         case Union():
             for child in node.children:
                 yield from _proving(child, child.output[node.output.index(column)])
-        case Join() if node.type in _KEEPS_LEFT and column in node.left.output and column not in node.right.output:
-            yield from _proving(node.left, column)
+        case Join():
+            # Each row of such a side reaches the order, whatever the other side has.
+            having = [(side, rules) for side, rules in node.sides if column in side.output]
+            if len(having) == 1 and having[0][1].keeps_every_row:
+                yield from _proving(having[0][0], column)
         case _:
             return
 

@@ -53,6 +53,17 @@ STRICT: Mapping[str, Callable[..., Any]] = {
 }
 
 
+class CheckError(Exception):
+    """The error of an expression that refuses a value."""
+
+
+def check(cell: Any, refused: str) -> Any:
+    """The cell, unless it is the value that is refused."""
+    if str(cell) == refused:
+        raise CheckError(refused)
+    return cell
+
+
 def cast(cell: Any, type_: str) -> Any:
     """A cast value; two `int` values become one `smallint` value, so that casts to a narrower type merge keys."""
     return cell // 2 if cell is not None and type_ == "smallint" else cell
@@ -79,6 +90,8 @@ def value(expression: Expression, row: Values) -> Any:
             return next((each for each in values if each is not None), None)
         case "Cast":
             return cast(values[0], expression.type)
+        case "Checked":
+            return check(values[0], expression.text)
         case kind:
             return None if None in values else STRICT[kind](*values)
 
@@ -165,6 +178,7 @@ def _grouped(node: Node, groups: Mapping[int, Expression], rows: Sequence[Row], 
             total = sum(cell or 0 for row in group for cell in row)
             if not node.order_free:
                 total = next((cell for row in ordered for cell in row), None)
+            total = check(total, "1") if node.may_raise else total
             result.append(tuple(made.get(each, total) for each in node.output))
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
@@ -86,6 +86,17 @@ def both(*parts: Expression) -> Expression | None:
     return whole
 
 
+def checked(expression: Expression, refused: object) -> Expression:
+    """The value of an expression; an error if it is `refused`."""
+    return Expression("Checked", (expression,), text=str(refused))
+
+
+def raising(*expressions: Expression | None) -> str:
+    """The kind of the first expression that may raise an error; empty if none may."""
+    below = (raising(*each.children) or ("Checked" if each.kind == "Checked" else "") for each in expressions if each)
+    return next(filter(None, below), "")
+
+
 def at_least(at: int, value: int) -> Expression:
     """A condition that drops rows."""
     return call("GreaterThanOrEqual", column(at), literal(value))
@@ -133,7 +144,9 @@ class Plans:
         self, child: Node, *parts: Expression, subqueries: tuple[Node, ...] = (), random: bool = False
     ) -> Filter:
         place = self.place((child, *subqueries))
-        return Filter(*place, "Filter", child.output, (child,), subqueries, not random, both(*parts))
+        return Filter(
+            *place, "Filter", child.output, (child,), subqueries, not random, both(*parts), may_raise=raising(*parts)
+        )
 
     def project(self, child: Node, *expressions: int | Expression, random: bool = False) -> Project:
         """A projection: plain numbers keep a column's id, expressions get a fresh one."""
@@ -141,14 +154,22 @@ class Plans:
             each if isinstance(each, int) else self.fresh()[0]: column(each) if isinstance(each, int) else each
             for each in expressions
         }
-        return Project(*self.place((child,)), "Project", tuple(made), (child,), (), not random, made)
+        place, fails = self.place((child,)), raising(*made.values())
+        return Project(*place, "Project", tuple(made), (child,), (), not random, made, may_raise=fails)
 
     def aggregate(
-        self, child: Node, *keys: int, values: int = 1, random: bool = False, order_free: bool = True
+        self,
+        child: Node,
+        *keys: int,
+        values: int = 1,
+        random: bool = False,
+        order_free: bool = True,
+        may_raise: str = "",
     ) -> Grouping:
         """An aggregate by `keys`; its output has `values` more columns, made of the group's rows."""
         output = (*keys, *self.fresh(values))
-        return self._grouped("Aggregate", child, keys, output, random=random, order_free=order_free)
+        made = self._grouped("Aggregate", child, keys, output, random=random, order_free=order_free)
+        return replace(made, may_raise=may_raise)
 
     def window(self, child: Node, *keys: int, order_free: bool = False) -> Grouping:
         output = (*child.output, *self.fresh())
@@ -191,4 +212,5 @@ class Plans:
             case _:
                 output = left.output + right.output
         place = self.place((left, right))
-        return Join(*place, "Join", output, (left, right), (), not random, type_, both(*parts))
+        fails = raising(*parts)
+        return Join(*place, "Join", output, (left, right), (), not random, type_, both(*parts), may_raise=fails)

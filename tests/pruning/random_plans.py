@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from pruning.query.plan import Expression, Node, Relation
 from tests.pruning.plan_interpreter import Row
-from tests.pruning.plans import Plans, at_least, call, column, equal, literal
+from tests.pruning.plans import Plans, at_least, call, checked, column, equal, literal
 
 JOIN_TYPES = (
     "Inner",
@@ -27,15 +27,21 @@ COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual
 
 @dataclass
 class RandomPlans:
-    """A generator of random plans; `sure` leaves out operators that may return other rows when they run again."""
+    """A generator of random plans.
+
+    If `repeatable`, no operator may return other rows when it runs again. If `raises`, some expressions raise an error
+    for one value. Tables that are `complete` have a row for each value of their first column, and no NULL.
+    """
 
     random: Random
     repeatable: bool
     plans: Plans
+    raises: bool = False
+    complete: set[int] = field(default_factory=set)
 
     @staticmethod
-    def of(random: Random, *, repeatable: bool) -> RandomPlans:
-        return RandomPlans(random, repeatable, Plans())
+    def of(random: Random, *, repeatable: bool, raises: bool = False) -> RandomPlans:
+        return RandomPlans(random, repeatable, Plans(), raises)
 
     def tree(self, depth: int) -> Node:
         """A plan of at most `depth` nested joins with a join at the top."""
@@ -75,6 +81,8 @@ class RandomPlans:
             return call("Or", equal(one, other), call("IsNull", equal(one, other)))
         if drawn < 0.94:
             return call("Or", equal(one, other), at_least(one, 3))
+        if drawn < 0.96 and self.raises:
+            return call("EqualTo", self._checked(one), column(other))
         return at_least(one, self.random.randrange(3))
 
     def _key(self, at: int) -> Expression:
@@ -128,7 +136,43 @@ class RandomPlans:
             lambda: plans.group_limit(node, at),
             lambda: plans.project(node, *node.output, column(at), random=True),
         ]
-        return self.random.choice(kinds if self.repeatable else kinds + not_repeatable)()
+        raising = self._raising(node, at) * 3 if self.raises else []
+        return self.random.choice([*kinds, *([] if self.repeatable else not_repeatable), *raising])()
+
+    def joined_above(self) -> Node:
+        """Two tables joined by any type, below expressions that may raise, below a join by a column of the first."""
+        plans, random = self.plans, self.random
+        left, right = plans.table("a", "b"), plans.table("a", "b")
+        key, type_ = left.output[0], random.choice(JOIN_TYPES)
+        # Else most of such plans raise an error without any filter.
+        self.complete.update((left.id, right.id) if random.random() < 0.6 else ())
+        node = plans.join(left, right, equal(key, right.output[0]), type_=type_)
+        for _ in range(random.randrange(3)):
+            node = random.choice(self._raising(node, key))()
+        if random.random() < 0.2:
+            table = plans.table(*(f"c{at}" for at in range(len(node.output))))
+            node = plans.union(node, table)
+            node = random.choice(self._raising(node, key))()
+        small = plans.table("a", "b")
+        parts = [equal(key, small.output[0])]
+        if random.random() < 0.5:
+            parts.append(call("EqualNullSafe", self._checked(self._column(node)), column(small.output[1])))
+        return plans.join(node, small, *parts, type_=random.choice(("Inner", "LeftSemi")))
+
+    def _raising(self, node: Node, key: int) -> list[Callable[[], Node]]:
+        """Operators that keep a column, with expressions that may raise an error, or with others below such."""
+        plans, at = self.plans, self._column(node)
+        return [
+            lambda: plans.project(node, *node.output, self._checked(at)),
+            lambda: plans.filter(node, call("EqualNullSafe", self._checked(at), column(at))),
+            lambda: plans.aggregate(node, key, may_raise=self.random.choice(("", "Checked"))),
+            lambda: plans.aggregate(node, key),
+            lambda: plans.window(node, key, order_free=True),
+        ]
+
+    def _checked(self, at: int) -> Expression:
+        """A column that must not be NULL, as after an outer join, or must not have one value."""
+        return checked(column(at), self.random.choice((None, None, 0, 3, 4)))
 
     def compared_with_scalars(self, node: Node, at: int) -> Node:
         """A filter by one or two scalar subqueries, each an aggregate or a table that may have no row."""
@@ -150,6 +194,9 @@ class RandomPlans:
 
     def rows(self, relation: Relation) -> list[Row]:
         """Random rows of a table."""
+        if relation.id in self.complete:
+            others = len(relation.output) - 1
+            return [(key, *(self.random.choice((1, 2, 3)) for _ in range(others))) for key in range(4)]
         cells = (None, 0, 1, 1, 2, 3)
         return [
             tuple(self.random.choice(cells) for _ in relation.output) for _ in range(self.random.choice((0, 2, 4, 6)))

@@ -21,7 +21,8 @@ import org.apache.spark.sql.types.StringType;
 
 /**
  * Description of the nodes of an optimised plan, beside Spark's JSON of the plan: a line for each node in the order of
- * OptimizedPlan's visits. It has the class, 1 if the rows repeat or else 0, the name of the table, the ids of columns.
+ * OptimizedPlan's visits. It has the class, 1 if the rows repeat or else 0, the traits of its expressions, the name of
+ * the table, the ids of columns.
  *
  * Rows do not repeat where an expression is not deterministic, or where they depend on the order of the input and the
  * JSON does not show it: a sum that is NULL on overflow, the one of several texts equal under a collation that
@@ -33,6 +34,7 @@ public class NodeLines {
     private static final int DIGITS_OF_ANY_SUM = 28;
     private final java.util.ArrayList names = new java.util.ArrayList();
     private final java.util.ArrayList columns = new java.util.ArrayList();
+    private final java.util.ArrayList traits = new java.util.ArrayList();
     private final java.util.BitSet unrepeatable = new java.util.BitSet();
     private final java.util.BitSet anyZero = new java.util.BitSet();
     private boolean showsZeros = false;
@@ -41,6 +43,7 @@ public class NodeLines {
         int at = names.size();
         names.add(node.getClass().getName());
         columns.add(columns(node));
+        traits.add(node.children().isEmpty() ? "-" : ExpressionTraits.of(node));
         scala.collection.Iterator expressions = node.expressions().iterator();
         while (expressions.hasNext()) {
             Expression expression = (Expression) expressions.next();
@@ -64,7 +67,8 @@ public class NodeLines {
         StringBuilder text = new StringBuilder();
         for (int at = 0; at < names.size(); at++) {
             boolean repeats = !unrepeatable.get(at) && !(showsZeros && anyZero.get(at));
-            text.append(names.get(at)).append(repeats ? " 1 " : " 0 ").append(columns.get(at)).append('\n');
+            text.append(names.get(at)).append(repeats ? " 1 " : " 0 ").append(traits.get(at)).append(' ');
+            text.append(columns.get(at)).append('\n');
         }
         return text.toString();
     }

@@ -253,7 +253,7 @@ def test_sort_key_is_traced_to_scans(make, probes, sure, stop):
     assert (probes, sure, stops) == (len(found.probes), len(found.proving), [each.code for each in found.stops])
 
 
-@pytest.mark.parametrize(("type_", "probes", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 0)])
+@pytest.mark.parametrize(("type_", "probes", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 1)])
 def test_sort_key_is_traced_through_joins(type_, probes, sure):
     plans = Plans()
     left, right = plans.table("a"), plans.table("b")

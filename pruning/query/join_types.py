@@ -1,0 +1,82 @@
+"""`JoinType`: what each type of join does with the rows of its two sides.
+
+| type | needs match | stands alone | every row | at most once | padded | broadcast | conditions |
+|---|---|---|---|---|---|---|---|
+| Inner, Cross | both | both | | | | both | both |
+| LeftOuter | right | left | left | | right | right | right |
+| RightOuter | left | right | right | | left | left | left |
+| FullOuter | | | both | | both | | |
+| LeftSemi | both | left | | left | | right | both |
+| LeftAnti | right | left | | left | | right | right |
+| ExistenceJoin | right | left | left | left | | right | |
+| LeftSingle | right | | left | left | right | right | right |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """The rows of one side of a join.
+
+    - `needs_match`: a row without a match does not reach the result
+    - `stands_alone`: removing a row removes the results of that row, and changes no other
+    - `keeps_every_row`: each row gives one row of the result or more
+    - `at_most_once`: each row gives one row of the result or none
+    - `is_padded`: the result has rows with NULL in place of this side
+    - `may_be_broadcast`: Spark can build a hash table of it
+    - `gets_conditions`: Spark copies conditions on equal columns of the other side to it
+    """
+
+    needs_match: bool = False
+    stands_alone: bool = False
+    keeps_every_row: bool = False
+    at_most_once: bool = False
+    is_padded: bool = False
+    may_be_broadcast: bool = False
+    gets_conditions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JoinType:
+    """The two sides of a type of join; nothing holds for a side of an unknown type."""
+
+    left: JoinSide = JoinSide()
+    right: JoinSide = JoinSide()
+
+    @staticmethod
+    def of(name: str) -> JoinType:
+        """The type with Spark's name for it."""
+        return JOIN_TYPES.get(name, _UNKNOWN)
+
+
+_UNKNOWN = JoinType()
+_BOTH = JoinSide(needs_match=True, stands_alone=True, may_be_broadcast=True, gets_conditions=True)
+_KEPT = JoinSide(stands_alone=True, keeps_every_row=True)
+_PADDED = JoinSide(needs_match=True, is_padded=True, may_be_broadcast=True, gets_conditions=True)
+_MATCHED = JoinSide(needs_match=True, may_be_broadcast=True, gets_conditions=True)
+_FULL = JoinSide(keeps_every_row=True, is_padded=True)
+
+JOIN_TYPES: Mapping[str, JoinType] = MappingProxyType(
+    {
+        "Inner": JoinType(_BOTH, _BOTH),
+        "Cross": JoinType(_BOTH, _BOTH),
+        "LeftOuter": JoinType(_KEPT, _PADDED),
+        "RightOuter": JoinType(_PADDED, _KEPT),
+        "FullOuter": JoinType(_FULL, _FULL),
+        "LeftSemi": JoinType(
+            JoinSide(needs_match=True, stands_alone=True, at_most_once=True, gets_conditions=True), _MATCHED
+        ),
+        "LeftAnti": JoinType(JoinSide(stands_alone=True, at_most_once=True), _MATCHED),
+        "ExistenceJoin": JoinType(
+            JoinSide(stands_alone=True, keeps_every_row=True, at_most_once=True),
+            JoinSide(needs_match=True, may_be_broadcast=True),
+        ),
+        # A correlated scalar subquery: a second match of a left row raises an error.
+        "LeftSingle": JoinType(JoinSide(keeps_every_row=True, at_most_once=True), _PADDED),
+    }
+)
