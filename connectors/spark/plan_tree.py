@@ -112,7 +112,7 @@ class _Reader:
         )
         self._at += 1
         own = [each for group in expressions.values() for each in group] if children else []
-        may_raise = first_fallible(own, traits.strip("-"))
+        may_raise = first_fallible(own, traits)
         return replace(made, may_raise=may_raise) if may_raise else made
 
     def _field(self, value: Any) -> _Field:

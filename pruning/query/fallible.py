@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from pruning.query.expressions import is_lossless_cast
 from pruning.query.plan import Expression
-from pruning.values.types import INTEGER_BITS
 
 # Kinds that raise on no value, if their children raise on none.
 INFALLIBLE = frozenset(
@@ -120,7 +119,8 @@ _NAMES = MappingProxyType(
 # The classes of types in the traits of an expression: floats, integers, decimals of at most 28, 37 and 38 digits.
 _FLOAT, _INTEGER, _SHORT, _LONG, _LONGEST = "f", "i", "n", "m", "N"
 _EXACT = _SHORT + _LONG
-_NUMBERS = _FLOAT + _INTEGER + _EXACT + _LONGEST
+_DECIMAL = _EXACT + _LONGEST
+_NUMBERS = _FLOAT + _INTEGER + _DECIMAL
 _TEXT, _DATE, _TIMESTAMP, _BOOLEAN = "s", "d", "t", "b"
 _ATOMIC = _NUMBERS + _TEXT + _DATE + _TIMESTAMP + _BOOLEAN
 _RAISES, _TRIES, _LEGACY = "A", "T", "L"
@@ -179,20 +179,22 @@ def _guarded(each: _Typed, nonzero: frozenset[Expression]) -> Iterator[tuple[_Ty
     while len(waiting) > 1:
         condition, branch, *waiting = waiting
         yield condition, nonzero
-        yield branch, nonzero | _nonzero_if(condition.expression, holds=True)
-        nonzero |= _nonzero_if(condition.expression, holds=False)
+        yield branch, nonzero | _nonzero_if(condition, holds=True)
+        nonzero |= _nonzero_if(condition, holds=False)
     yield from ((child, nonzero) for child in waiting)
 
 
-def _nonzero_if(condition: Expression, *, holds: bool) -> frozenset[Expression]:
+def _nonzero_if(condition: _Typed, *, holds: bool) -> frozenset[Expression]:
     """The expressions that are not 0 where a comparison with 0 holds, or does not."""
     match condition.kind, condition.children:
         case "Not", (inner,):
             return _nonzero_if(inner, holds=not holds)
         case "EqualTo" | "EqualNullSafe", (first, second) if not holds:
-            return frozenset(_uncast(one) for one, other in ((first, second), (second, first)) if _is_zero(other))
+            pairs = ((first, second), (second, first))
+            return frozenset(_uncast(one).expression for one, other in pairs if _is_zero(_uncast(other)))
         case "GreaterThan" | "LessThan", (first, second) if holds:
-            return frozenset(_uncast(one) for one, other in ((first, second), (second, first)) if _is_zero(other))
+            pairs = ((first, second), (second, first))
+            return frozenset(_uncast(one).expression for one, other in pairs if _is_zero(_uncast(other)))
         case _:
             return frozenset()
 
@@ -226,7 +228,7 @@ def _computes(each: _Typed, nonzero: frozenset[Expression]) -> bool:
     """True for arithmetic that raises on no value of its types, although its mode would let it."""
     match each.kind:
         case "UnaryMinus" | "Abs":
-            return each.type in _FLOAT + _EXACT + _LONGEST
+            return each.type in _FLOAT + _DECIMAL
         case "Divide":
             return each.type in _FLOAT + _EXACT and _is_nonzero(each.children[1], nonzero)
         case "Remainder" | "Pmod":
@@ -244,50 +246,47 @@ def _gives_null(each: _Typed) -> bool:
 
 def _is_nonzero(divisor: _Typed, nonzero: frozenset[Expression]) -> bool:
     """True for a divisor that is not 0 wherever it is evaluated; it may be NULL."""
-    inner = _uncast(divisor.expression)
+    inner = _uncast(divisor)
     if inner.kind == "Literal":
-        return not _is_zero(inner) and (inner.text == "None" or _number(inner) is not None)
-    return inner in nonzero or _is_nullif(inner)
+        return inner.expression.text == "None" or _number(inner) not in {None, 0}
+    return inner.expression in nonzero or _is_nullif(inner)
 
 
-def _is_nullif(expression: Expression) -> bool:
+def _is_nullif(each: _Typed) -> bool:
     """True for `nullif(x, 0)`, which the optimiser writes as `if(x = 0, NULL, x)`."""
-    match expression:
-        case Expression(kind="If", children=(condition, Expression(kind="Literal", text="None"), value)):
-            return _uncast(value) in _nonzero_if(condition, holds=False)
-        case _:
-            return False
+    if each.kind != "If" or each.children[1].kind != "Literal" or each.children[1].expression.text != "None":
+        return False
+    condition, _, value = each.children
+    return _uncast(value).expression in _nonzero_if(condition, holds=False)
 
 
-def _uncast(expression: Expression) -> Expression:
-    """The expression below casts that are 0 only where it is 0; a cast from a float to a decimal rounds to 0."""
-    while expression.kind == "Cast":
-        (inner,) = expression.children
-        is_exact = inner.type in INTEGER_BITS or inner.type.startswith("decimal")
-        if not is_exact or not (expression.type == "double" or is_lossless_cast(inner.type, expression.type)):
+def _uncast(each: _Typed) -> _Typed:
+    """The expression below casts that give 0 only for 0; a cast to a decimal with fewer digits may round to 0."""
+    while each.kind == "Cast":
+        (inner,) = each.children
+        is_exact = inner.type in _INTEGER + _DECIMAL and each.type == _FLOAT
+        is_exact |= inner.type == _INTEGER and each.type in _INTEGER + _DECIMAL
+        if not is_exact and not is_lossless_cast(inner.expression.type, each.expression.type):
             break
-        expression = inner
-    return expression
+        each = inner
+    return each
 
 
-def _number(literal: Expression) -> Decimal | None:
+def _number(literal: _Typed) -> Decimal | None:
     try:
-        return Decimal(literal.text)
+        return Decimal(literal.expression.text)
     except InvalidOperation:
         return None
 
 
-def _is_zero(expression: Expression) -> bool:
-    inner = expression
-    while inner.kind == "Cast":
-        (inner,) = inner.children
-    return inner.kind == "Literal" and _number(inner) == 0
+def _is_zero(each: _Typed) -> bool:
+    return each.kind == "Literal" and _number(each) == 0
 
 
 def _divides_by_literal(each: _Typed) -> bool:
     """True for the division of an integer by a literal; the least integer divided by -1 is no integer."""
     value, divisor = each.children
-    known = _number(divisor.expression) if divisor.kind == "Literal" else None
+    known = _number(divisor) if divisor.kind == "Literal" else None
     return value.type == _INTEGER and known is not None and known not in {0, -1}
 
 

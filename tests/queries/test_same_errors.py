@@ -1,0 +1,147 @@
+"""Errors are part of the answer: a pruned query fails only where the query fails.
+
+Each query has an expression between a scan and the join above it that fails for rows which the query does not have
+without pruning: a part of a group, a padded row, a survivor of an anti join. All run under ANSI, Spark's default.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning import explain
+from pruning.reasons import ReasonCode
+from tests.costs import FREE_BUILDS
+from tests.queries.star import files
+
+pytestmark = pytest.mark.spark
+
+FILES, ROWS = 20, 4_000
+# A key has 99 rows, so that each end of a file parts the rows of a key.
+ROWS_PER_KEY = 99
+ABOVE = "t JOIN {d} d ON t.k = d.k WHERE d.name = 'x'"
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def lake(spark, tmp_path_factory, request):
+    """The names of the tables of these tests, by what queries call them."""
+    folder, names = tmp_path_factory.mktemp(request.param), dict[str, str]()
+    ids = spark.range(0, ROWS, 1, FILES)
+    # The rows of key 6 begin in the third file, where all its units are 0, and end in the fourth.
+    units = f"IF(id BETWEEN {6 * ROWS_PER_KEY} AND {3 * ROWS // FILES - 1}, 0, 1)"
+    tables = {
+        "f": ids.selectExpr(f"id DIV {ROWS_PER_KEY} AS k", "id AS v", f"{units} AS units"),
+        "sales": ids.selectExpr("id AS k", "1 AS x", "2147483646 AS much"),
+        "listed": ids.selectExpr("id AS k").where("k >= 1000"),
+        "d": spark.range(0, 5).selectExpr("id AS k", "'x' AS name"),
+    }
+    for name, df in tables.items():
+        df.write.format(request.param).save(f"{folder}/{name}")
+        names[name] = f"{request.param}_errors_{name}"
+        spark.read.format(request.param).load(f"{folder}/{name}").createOrReplaceTempView(names[name])
+    names["wide"] = f"{request.param}_errors_wide"
+    wide = spark.range(0, ROWS).selectExpr("id AS k", "IF(id >= 1000, 'no number', cast(id AS string)) AS s")
+    wide.createOrReplaceTempView(names["wide"])
+    yield names
+    for name in names.values():
+        spark.catalog.dropTempView(name)
+
+
+def grouped(value: str, rows: str) -> str:
+    """A query whose groups by `k` have a value that each of them has to compute before the join with `d`."""
+    return (
+        f"SELECT t.k, y FROM (SELECT l.k, max({value}) AS y FROM {rows} GROUP BY l.k HAVING max({value}) > 0) {ABOVE}"
+    )
+
+
+OUTER = "{wide} l LEFT JOIN {sales} r ON l.k = r.k"
+RIGHT = "{sales} r RIGHT JOIN {wide} l ON l.k = r.k"
+UNION = "(SELECT k, 1 AS cost, 0 AS units FROM {wide} UNION ALL SELECT k, 0, 1 FROM {sales}) l"
+CHAIN = "{wide} l LEFT JOIN {sales} q ON l.k = q.k LEFT JOIN {sales} r ON q.k = r.k"
+EXISTS = "EXISTS (SELECT 1 FROM {sales} b WHERE b.k = w.k)"
+REFUSALS = {
+    "outer-division": grouped("100 / coalesce(r.x, 0)", OUTER),
+    "right-outer-division": grouped("100 / coalesce(r.x, 0)", RIGHT),
+    "chain-remainder": grouped("100 % coalesce(r.x, 0) + 1", CHAIN),
+    "outer-overflow": grouped("coalesce(r.much, 2147483647) + 1", OUTER),
+    "outer-array": grouped("array(1, 2)[coalesce(r.x, 7)]", OUTER),
+    "outer-map": grouped("element_at(map(3, 1, coalesce(r.x, 3), 2), 3)", OUTER),
+    "outer-error": grouped("IF(r.x IS NULL, raise_error('padded'), 1)", OUTER),
+    "outer-assert": grouped("coalesce(length(string(assert_true(r.x IS NOT NULL))), 1)", OUTER),
+    "outer-date": grouped("year(make_date(2020, coalesce(r.x, 13), 1))", OUTER),
+    "anti-cast": grouped("cast(l.s AS INT) + 1", "(SELECT w.* FROM {wide} w LEFT ANTI JOIN {listed} b ON w.k = b.k) l"),
+    "existence-cast": grouped("cast(l.s AS INT)", f"(SELECT k, IF({EXISTS}, '1', s) AS s FROM {{wide}} w) l"),
+    "union-ratio": grouped("sum(cost) / sum(units)", UNION).replace(
+        "max(sum(cost) / sum(units))", "sum(cost) / sum(units)"
+    ),
+}
+
+
+@pytest.fixture
+def answered(spark, pruned_frame, lake):
+    """The pruned DataFrame of a query, after both gave the same rows with adaptive execution and without it."""
+
+    def run(query: str, options=FREE_BUILDS):
+        text = query.format(**lake)
+        result = pruned_frame(spark.sql(text), options=options)
+        assert sorted(map(tuple, spark.sql(text).collect())) == sorted(map(tuple, result.collect()))
+        return result
+
+    spark.udf.register("refuse_null", _refuse_null, "int")
+    yield run
+    spark.sql("DROP TEMPORARY FUNCTION refuse_null")
+
+
+def _refuse_null(value: int | None) -> int:
+    if value is None:
+        msg = "NULL"
+        raise ValueError(msg)
+    return value
+
+
+@pytest.mark.parametrize("query", REFUSALS.values(), ids=REFUSALS)
+def test_rows_that_lose_their_match_raise_no_error(answered, query):
+    result = answered(query)
+    stops = [stop for edge in explain(result).edges for stop in edge.stops]
+    assert any(ReasonCode.MAY_RAISE.value in stop for stop in stops)
+
+
+def test_python_function_stops_keys(answered):
+    result = answered(grouped("refuse_null(r.x)", OUTER))
+    stops = [stop for edge in explain(result).edges for stop in edge.stops]
+    assert any(ReasonCode.OPAQUE.value in stop for stop in stops)
+
+
+# The row for which the expression fails is part of a key whose other rows lie in a file that is skipped.
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(SELECT k, v / sum(units) OVER (PARTITION BY k) AS y FROM {f})",
+        "(SELECT k, sum(v) / sum(units) AS y FROM {f} GROUP BY k HAVING sum(v) / sum(units) >= 0)",
+        "(SELECT k, 1 % n AS y FROM (SELECT k, max(units) AS n FROM {f} GROUP BY k) WHERE 1 % n >= 0)",
+        "(SELECT k, cast(IF(n = 0, 1000, n) AS TINYINT) AS y FROM (SELECT k, max(units) AS n FROM {f} GROUP BY k))",
+        "(SELECT l.k, 100 / max(r.units) AS y FROM {wide} l JOIN {f} r ON l.k = r.k GROUP BY l.k)",
+    ],
+    ids=["window", "having", "filter", "cast", "inner-join"],
+)
+def test_scan_below_a_group_gives_all_rows_of_a_key_or_none(answered, rows):
+    result = answered(f"SELECT t.k, y FROM {rows} {ABOVE} AND y >= 0")
+    assert {"f": (3, 3, FILES)} == {name.rpartition("_")[2]: each for name, each in files(result).items()}
+    (table,) = explain(result).tables
+    assert [{"k": 1}] == [each.ranges for each in table.filters]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        grouped("100 / nullif(coalesce(r.x, 0), 0)", OUTER),
+        grouped("CASE WHEN coalesce(r.x, 0) = 0 THEN 1 ELSE 100 / coalesce(r.x, 0) END", OUTER),
+        grouped("try_divide(100, coalesce(r.x, 0))", OUTER),
+        grouped("try_cast(concat('n', r.x) AS INT)", OUTER).replace(" > 0", " IS NULL"),
+        grouped("coalesce(r.x, 0) + 0.5D", OUTER),
+        grouped("coalesce(r.x, 0)", OUTER),
+    ],
+    ids=["nullif", "case", "try_divide", "try_cast", "double", "column"],
+)
+def test_expression_that_cannot_raise_leaves_the_filter(answered, query):
+    result = answered(query)
+    assert {"sales": (1, 1, FILES)} == {name.rpartition("_")[2]: each for name, each in files(result).items()}
