@@ -27,6 +27,7 @@ class ReasonCode(Enum):
     BLOOM_TOO_FULL = "the bloom filter is too full to tell keys apart"
     BUILD_TIMED_OUT = "collecting the keys took longer than the limit"
     BUILD_FAILED = "collecting the keys failed"
+    BUILD_RAISED = "an expression failed on a row while the keys were collected"
     BUILD_CANCELLED = "collecting the keys was cancelled from outside, as by the job group of the query"
     STATISTICS_FAILED = "reading the statistics failed"
     UNSELECTIVE = "a row filter is not expected to drop enough rows to pay"
@@ -108,6 +109,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.STATEFUL: "join static tables in a stream of its own, or inside of foreachBatch",
         ReasonCode.NO_JVM: "name the keys to pruned_read()",
         ReasonCode.BUILD_FAILED: "run the small side by itself to see its error",
+        ReasonCode.BUILD_RAISED: "run the small side by itself to see its error",
         ReasonCode.BUILD_CANCELLED: "run the query again",
         ReasonCode.BUILD_TIMED_OUT: "raise `build_timeout_seconds`, or cache the small side",
         ReasonCode.STATISTICS_FAILED: "check that the files named there can be read",

@@ -191,7 +191,7 @@ def test_failed_build_reads_the_whole_table(spark, table, caplog):
         read = pruned_read(spark, table, keys={"id": fails})
     assert 100 == read.count()
     (filter_,) = explain(read).tables[0].filters
-    assert ["BUILD_FAILED"] == [reason.code.name for reason in filter_.reasons]
+    assert ["BUILD_RAISED"] == [reason.code.name for reason in filter_.reasons]
     assert 1 == len(caplog.records)
 
 

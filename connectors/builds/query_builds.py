@@ -19,7 +19,7 @@ from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
-from connectors.spark.jvm import analyzed_plan, column_of, error_kind, frame_of, optimized_plan
+from connectors.spark.jvm import analyzed_plan, column_of, failed_build, frame_of, optimized_plan
 from pruning.keys.summary import KeySummary
 from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
@@ -250,7 +250,7 @@ class QueryBuilds:
             df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
         except Exception as error:
             logger.debug("The build of %s failed", first.name, exc_info=True)
-            return Reason(ReasonCode.BUILD_FAILED, first.name, error_kind(error))
+            return failed_build(first.name, error)
         keys = tuple(KeyColumns(each.name, (at,), (each.type,)) for at, each in enumerate(columns))
         return KeyFrame(df, keys, max(each.at_least for each in columns))
 
@@ -270,7 +270,7 @@ class QueryBuilds:
             return self._column(request, number, rows)
         except Exception as error:
             logger.debug("The build of %s failed", request.name, exc_info=True)
-            return Reason(ReasonCode.BUILD_FAILED, request.name, error_kind(error))
+            return failed_build(request.name, error)
 
     def _column(self, request: BuildRequest, number: int, rows: GivenRows | TooMany | None) -> _BuildColumn | Reason:
         given = _given(rows)

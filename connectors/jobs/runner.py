@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
-from connectors.spark.jvm import cancelled_job, error_kind, has_jvm, java_names
+from connectors.spark.jvm import cancelled_job, error_kind, failed_build, has_jvm, java_names
 from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -192,7 +192,7 @@ class _Running(Generic[T]):
         logger.debug("The build of %s failed: %.300s", self.build.subject, error)
         if (cancelled := cancelled_job(error)) is not None:
             return Reason(ReasonCode.BUILD_CANCELLED, self.build.subject, cancelled)
-        return Reason(ReasonCode.BUILD_FAILED, self.build.subject, error_kind(error))
+        return failed_build(self.build.subject, error)
 
 
 def _is_interrupted(spark: SparkSession) -> bool:

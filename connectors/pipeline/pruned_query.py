@@ -19,7 +19,7 @@ from connectors.connector_names import size_calls
 from connectors.cost_rates import rates_of
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.table_scan import NO_TROUBLE, warn
+from connectors.pipeline.table_scan import NO_FAILURE, NO_TROUBLE, warn
 from connectors.registry import before_execution, optimized, optimized_query, pinned_plan
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
@@ -42,7 +42,9 @@ from pruning.results.table_explanation import TableExplanation
 
 _QUERY = "the query"
 # Reasons that say nothing of an equal query.
-_OF_ONE_RUN = frozenset({ReasonCode.BUILD_CANCELLED, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT})
+_OF_ONE_RUN = frozenset(
+    {ReasonCode.BUILD_CANCELLED, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_RAISED, ReasonCode.BUILD_TIMED_OUT}
+)
 
 logger = logging.getLogger("scanprune")
 
@@ -264,7 +266,7 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
         query.run()
         record = record_of_run(query)
         # A join side that cannot be run beforehand is no failure, so it gives no warning.
-        warn("a query", record.reasons, besides={ReasonCode.UNREPEATABLE_KEYS})
+        warn("a query", record.reasons, besides=NO_FAILURE)
         if not (record.scans or query.planner.materialized):
             # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
             return optimised.unchanged(plan.node(plan.root)) or df, record

@@ -187,6 +187,7 @@ class _Resolver:
 _TROUBLE = {
     ReasonCode.BUILD_CANCELLED,
     ReasonCode.BUILD_FAILED,
+    ReasonCode.BUILD_RAISED,
     ReasonCode.UNREPEATABLE_KEYS,
     ReasonCode.BUILD_TIMED_OUT,
     ReasonCode.STATISTICS_FAILED,
@@ -199,8 +200,10 @@ _TROUBLE = {
 }
 
 
-# A join side that cannot be run beforehand is no failure, and a query with a cancelled build ends with an error.
-NO_TROUBLE = frozenset({ReasonCode.UNREPEATABLE_KEYS, ReasonCode.BUILD_CANCELLED})
+# A join side that cannot be run beforehand is no failure, and a query with a cancelled build ends with an error. One
+# whose expression fails for a row ends with this error, too, or the query drops that row before and is fine.
+NO_FAILURE = frozenset({ReasonCode.UNREPEATABLE_KEYS, ReasonCode.BUILD_RAISED})
+NO_TROUBLE = NO_FAILURE | {ReasonCode.BUILD_CANCELLED}
 
 
 def warn(read: str, reasons: Sequence[Reason], *, besides: Collection[ReasonCode] = ()) -> None:

@@ -25,6 +25,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pruning.errors import PruningError, UnsupportedSessionError
+from pruning.reasons import Reason, ReasonCode
 
 _NOT_PINNED = (
     "Cannot prune a whole session: found PYSPARK_PIN_THREAD=false, expected threads of Python that have threads of the "
@@ -282,6 +283,21 @@ def error_kind(error: BaseException) -> str:
         return worker
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     return condition or _java_class(error) or type(error).__name__
+
+
+# The classes of SQLSTATE are: cardinality violation, data exception, constraint violation, raised by the user.
+_OF_DATA = re.compile(r"SQLSTATE: (21|22|23|P0)")
+
+
+def is_data_error(error: BaseException) -> bool:
+    """True where an expression of the query refused a value, as under ANSI, by Spark's SQLSTATE of the error."""
+    return _OF_DATA.search(_full_text(error)) is not None
+
+
+def failed_build(subject: str, error: Exception) -> Reason:
+    """The reason of a build that failed."""
+    code = ReasonCode.BUILD_RAISED if is_data_error(error) else ReasonCode.BUILD_FAILED
+    return Reason(code, subject, error_kind(error))
 
 
 def cancelled_job(error: BaseException) -> str | None:

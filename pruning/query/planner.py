@@ -48,7 +48,9 @@ from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
-_NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_CANCELLED})
+_NOT_DONE = frozenset(
+    {ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_RAISED, ReasonCode.BUILD_CANCELLED}
+)
 # Reasons that leave a top-k filter without effect on the files of a scan.
 _NO_FILTER = frozenset(
     {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}

@@ -141,7 +141,7 @@ def test_nothing_is_left_after_a_failed_broadcast_join_build(
     with pytest.raises(Exception, match="mine"):
         result.collect()
     assert_released(spark, held_broadcasts)
-    assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
+    assert {"BUILD_RAISED"} <= {each.code.name for each in explain(result).reasons}
     del df, result
     assert_no_leftovers()
 

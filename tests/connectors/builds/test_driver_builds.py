@@ -352,7 +352,7 @@ def test_error_of_a_condition_is_that_of_the_job(spark, conf, numbers, ansi):
     nothing_is_left(spark)
     if ansi == "true":
         assert isinstance(found.keys, Reason)
-        assert (ReasonCode.BUILD_FAILED, False) == (found.keys.code, found.on_driver)
+        assert (ReasonCode.BUILD_RAISED, False) == (found.keys.code, found.on_driver)
         assert "CAST_INVALID_INPUT" in str(found.keys)
     else:
         assert (True, 1) == (found.on_driver, found.rows.count)

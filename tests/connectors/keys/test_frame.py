@@ -117,7 +117,7 @@ def test_failed_job_gives_no_keys(spark):
     df = spark.range(3).selectExpr("cast(id as int) a", "cast(1 / (id - 1) as int) b")
     keys = (KeyColumns("a", (0,), (INT,)), KeyColumns("b", (1,), (INT,)))
     reason = collected_by_one_job(spark, KeyFrame(df, keys))
-    assert ("BUILD_FAILED", "a, b", "DIVIDE_BY_ZERO") == (reason.code.name, reason.subject, reason.detail)
+    assert ("BUILD_RAISED", "a, b", "DIVIDE_BY_ZERO") == (reason.code.name, reason.subject, reason.detail)
 
 
 def test_reasons_name_each_key_of_a_job(spark):
@@ -216,7 +216,7 @@ def test_frame_without_columns_is_refused(spark):
 )
 def test_failure_is_one_line_without_values(spark, expression, expected):
     reason = collect(spark, spark.range(3).selectExpr(expression), options_of(spark), "k")
-    assert ("BUILD_FAILED", expected) == (reason.code.name, reason.detail)
+    assert ("BUILD_RAISED", expected) == (reason.code.name, reason.detail)
 
 
 def test_failure_in_python_names_only_the_error(spark):
@@ -237,7 +237,7 @@ def test_failed_build_does_not_affect_other_builds(spark):
     ]
     first, *others = collect_all(spark, frames, options_of(spark))
     assert isinstance(first, KeySummary)
-    assert ["BUILD_FAILED", "UNSUPPORTED_TYPE"] == [reason.code.name for reason in others]
+    assert ["BUILD_RAISED", "UNSUPPORTED_TYPE"] == [reason.code.name for reason in others]
 
 
 @pytest.mark.full
