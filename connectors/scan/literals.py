@@ -2,6 +2,9 @@
 
 Every literal folds to a constant before file skipping evaluates it. Dates and timestamps are written as numbers of days
 and microseconds, since the conversion of Python objects depends on the process's time zone. Text is written as hex.
+
+A key reaches storage as `>=` and `<=`, not as `=` or `IN`: for these, the reader of Parquet files would also believe
+their bloom filters, at which a stock join never looks.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from pruning.values.types import ValueType
 
 _DAY_MICROS = 86_400_000_000
 _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+# The default of `spark.sql.parquet.pushdown.inFilterThreshold`: of a longer list, Parquet files see the span.
+_LISTED_APART = 10
 
 
 def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a_row) -> str:
@@ -28,7 +33,7 @@ def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a
     much as with an OR of all ranges: bounds that reach a range also reach the halves that hold it.
 
     >>> print(ranges_sql("`k`", RangeSet.of_codes(ValueType("int"), code.encode(ValueType("int"), [1, 2, 7]))))
-    ((`k` >= 1 AND `k` <= 2) OR `k` = 7)
+    ((`k` >= 1 AND `k` <= 2) OR (`k` >= 7 AND `k` <= 7))
     """
     if ranges.is_none:
         return "false"
@@ -52,9 +57,25 @@ def _tuple_range_sql(  # noqa: PLR0913, PLR0917 - two columns, and two ends of t
     begin, begin2 = literal_sql(types[0], low), literal_sql(types[1], low2)
     end, end2 = literal_sql(types[0], high), literal_sql(types[1], high2)
     if low == high:
-        return f"({first} = {begin} AND {second} >= {begin2} AND {second} <= {end2})"
-    from_below = f"({first} > {begin} OR ({first} = {begin} AND {second} >= {begin2}))"
-    return f"({from_below} AND ({first} < {end} OR ({first} = {end} AND {second} <= {end2})))"
+        return f"({first} >= {begin} AND {first} <= {end} AND {second} >= {begin2} AND {second} <= {end2})"
+    from_below = f"({first} > {begin} OR ({first} >= {begin} AND {second} >= {begin2}))"
+    return f"({from_below} AND ({first} < {end} OR ({first} <= {end} AND {second} <= {end2})))"
+
+
+def hidden_sql(predicate: str) -> str:
+    """A predicate that is FALSE in place of NULL, which no reader of files takes."""
+    return f"coalesce({predicate}, false)"
+
+
+def points_sql(column: str, ranges: RangeSet) -> str:
+    """A predicate that is TRUE exactly where `column` lies in `ranges`, whose values can be listed.
+
+    Storage sees few ranges one by one, and of more their span.
+    """
+    if len(ranges) <= _LISTED_APART:
+        return ranges_sql(column, ranges)
+    listed = hidden_sql(in_list_sql(column, ranges.type, ranges.points()))
+    return f"{ranges_sql(column, ranges.span())} AND {listed}"
 
 
 def in_list_sql(column: str, type_: ValueType, points: Codes) -> str:
@@ -90,8 +111,8 @@ def literal_sql(type_: ValueType, value: int | bytes, *, is_low: bool = True) ->
 
 def _range_sql(column: str, ranges: RangeSet, index: int) -> str:
     low, high = ranges.lows[index], ranges.highs[index]
-    zero = ranges.type.is_float and int(low) == int(high) == 0
-    if low == high and not zero and not (ranges.unbounded and index == len(ranges) - 1):
+    if low == high and ranges.type.name == "boolean":
+        # Parquet files have no bloom filters of booleans, and their reader takes no other comparison of them.
         return f"{column} = {literal_sql(ranges.type, low)}"
     ends = []
     if not _is_least(low):

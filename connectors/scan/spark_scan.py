@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.base import Table
 from connectors.columns import Column, quoted
-from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
+from connectors.scan.literals import hidden_sql, in_list_sql, points_sql, ranges_sql, tuple_ranges_sql
 from connectors.spark.jvm import JavaFile, column_of_java, has_jvm, instance, jvm_session
 from connectors.spark.scan_text import with_scan_text
 from pruning.errors import UnsupportedSessionError
@@ -158,12 +158,14 @@ def _replaces(predicate: PushedPredicate, decision: FilterDecision) -> bool:
 
 def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> str:
     (domain,) = decision.filter.domains.values()
-    if decision.test is RowFilter.RANGES:
-        text = ranges_sql(column.sql, domain.ranges, in_a_row)
-    else:
-        text = in_list_sql(column.sql, domain.type, domain.ranges.points())
-    # `coalesce` hides the predicate from file readers.
-    return text if decision.is_pushed else f"coalesce({text}, false)"
+    match decision.test, decision.is_pushed:
+        case RowFilter.IN_LIST, True:
+            return points_sql(column.sql, domain.ranges)
+        case RowFilter.IN_LIST, False:
+            return hidden_sql(in_list_sql(column.sql, domain.type, domain.ranges.points()))
+        case _, is_pushed:
+            text = ranges_sql(column.sql, domain.ranges, in_a_row)
+            return text if is_pushed else hidden_sql(text)
 
 
 _BLOOM = JavaFile("connectors.scan", "BloomTest")

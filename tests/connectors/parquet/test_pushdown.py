@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -90,7 +91,8 @@ def test_bounds_beyond_the_digits_of_the_file_are_opened(type_, keys, expected):
     ranges = Domain.of(ValueType.parse(type_), *keys).ranges
     found = within_digits(ranges, 2)
     assert found.contains_all(ranges)
-    assert expected == ranges_sql("k", found).replace("CAST('", "").replace(f"' AS {type_})", "")
+    text = ranges_sql("k", found).replace("CAST('", "").replace(f"' AS {type_})", "")
+    assert expected == re.sub(r"\(k >= (\S+) AND k <= \1\)", r"k = \1", text)
 
 
 def test_reader_limits_are_united():
