@@ -69,7 +69,8 @@ class Flaws:
 
     - `replaced`: a bound may hold U+FFFD in place of bytes that are no UTF-8, and U+FFFD sorts differently from these
       bytes among characters that are not ASCII
-    - `inverted`: a least value lies above the greatest, or is NaN, so that no value lies between
+    - `inverted`: a least value lies above the greatest, or is NaN where the greatest is not, so that no value lies
+      between; a file of only NaN has NaN as both
     """
 
     replaced: bool
@@ -79,9 +80,9 @@ class Flaws:
     def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType) -> Flaws:
         """The flaws of these bounds as they are stored."""
         replaced = type_.name == "string" and any(_has_replaced(each) for each in (lows, highs))
-        # Arrow orders numbers and bytes as Spark does; NaN is no valid least value.
+        # Arrow orders numbers and bytes as Spark does, but for NaN, which Spark takes for the greatest number.
         inverted = bool(pc.any(pc.greater(lows, highs)).as_py())
-        inverted |= type_.is_float and bool(coded(lows, type_).nan.any())
+        inverted |= type_.is_float and bool((coded(lows, type_).nan & ~coded(highs, type_).nan).any())
         return Flaws(replaced, inverted)
 
 

@@ -1,6 +1,7 @@
 """Min and max of a Parquet column chunk as codes of Spark's column type, or nothing where they prove nothing.
 
-Bounds in an order that is not the type's own prove nothing. Values of these types are trusted:
+Bounds count where the specification fixes their order (`orders.py`), or where Spark believes them, too, for a literal
+(`pushdown.py`). Values of these types are trusted:
 
 | Spark type | trusted in the file |
 |---|---|
@@ -9,7 +10,8 @@ Bounds in an order that is not the type's own prove nothing. Values of these typ
 | float, double | FLOAT, DOUBLE, INT32 under double; a NaN bound proves nothing, and NaN is never known to be absent |
 | date | DATE |
 | timestamp, timestamp_ntz | TIMESTAMP in milliseconds or microseconds; DATE under timestamp_ntz |
-| string, binary | byte arrays in the spec's order, annotated as text or not at all |
+| string | BYTE_ARRAY in the spec's order, annotated as text |
+| binary | BYTE_ARRAY in the spec's order, annotated as text or not at all; FIXED_LEN_BYTE_ARRAY without annotation |
 | boolean | BOOLEAN |
 
 Everything else (INT96, UUID, FLOAT16, intervals, time, byte arrays in the deprecated signed order) is unknown.
@@ -26,6 +28,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from connectors.parquet.orders import order_of
+from connectors.parquet.pushdown import takes_predicate
 from connectors.parquet.schema import Annotation, LeafType
 from connectors.parquet.thrift import Struct
 from pruning.scan.statistics import UNKNOWN
@@ -39,7 +43,7 @@ _FIRST_GREGORIAN_DAY = -141_427
 _FIRST_STANDARD_TIME = -2_208_988_800_000_000
 
 # Fields of a chunk's `Statistics`.
-_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
+_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN, _IS_MAX_EXACT, _IS_MIN_EXACT = 1, 2, 3, 5, 6, 7, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class Decoder:
     """A decoder of a chunk's statistics to codes.
 
     `unpack` reads a bound's bytes, None if they are no value; `to_code` gives its code, None if it proves nothing. A
-    low that is unknown or below `least_trusted` makes both ends unknown.
+    low that is unknown or below `least_trusted` makes both ends unknown. A cut bound is another value if
+    `must_be_whole`.
     """
 
     unpack: Callable[[bytes], Any]
@@ -68,9 +73,12 @@ class Decoder:
     is_ordered: bool
     takes_old: bool
     least_trusted: int | None = None
+    must_be_whole: bool = False
 
     def bounds(self, statistics: Struct) -> ChunkBounds:
         """Low and high, None where they prove nothing."""
+        if self.must_be_whole and False in (statistics.get(_IS_MAX_EXACT), statistics.get(_IS_MIN_EXACT)):
+            return ChunkBounds()
         if self.is_ordered and (_MIN in statistics or _MAX in statistics):
             low, high = self._code(statistics.get(_MIN)), self._code(statistics.get(_MAX))
         elif self.takes_old:
@@ -113,14 +121,24 @@ def decoder(leaf: LeafType, type_: ValueType, *, is_ordered: bool, is_gregorian:
     are in the signed order of the physical type, which is right for numbers and wrong for byte arrays.
     """
     codes = to_code(leaf, type_)
-    if codes is None:
+    if codes is None or not is_believed(leaf, type_):
         return None
     # Spark's rebasing moves only values before the calendar switch, so one bound before it makes both untrusted.
     is_rebased = type_.name in ("date", "timestamp") or leaf.annotation.kind == "DATE"
     trusted = _least_trusted(type_) if is_rebased and not is_gregorian else None
     return Decoder(
-        _unpacker(leaf), codes, is_ordered, takes_old=leaf.physical not in BYTE_ARRAYS, least_trusted=trusted
+        _unpacker(leaf),
+        codes,
+        is_ordered,
+        takes_old=leaf.physical not in BYTE_ARRAYS,
+        least_trusted=trusted,
+        must_be_whole=leaf.annotation.kind == "DECIMAL",
     )
+
+
+def is_believed(leaf: LeafType, type_: ValueType) -> bool:
+    """True if the specification fixes the order of the bounds, or Spark believes them for a literal of `type_`."""
+    return order_of(leaf) is not None or takes_predicate(leaf, type_)
 
 
 def _unpacker(leaf: LeafType) -> Callable[[bytes], Any]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from connectors.parquet.schema import Schema, read_schema
+from connectors.parquet.orders import Order, order_of
+from connectors.parquet.schema import LeafType, Schema, read_schema
 from connectors.parquet.thrift import (
     LIST,
     Struct,
@@ -25,6 +26,7 @@ from connectors.parquet.thrift import (
     skip,
     zigzag,
 )
+from connectors.parquet.writers import Writer, writer_of
 from connectors.spark.files import TRAILER
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
@@ -51,7 +53,9 @@ class Footer:
     - `rows`: rows of each group
     - `sizes`, `values`: compressed bytes and number of values, NULL included, of each chunk, `[g, n]`
     - `chunks`: where the chunk's metadata begins in `data`, -1 where the file keeps it elsewhere, `[g, n]`
-    - `is_ordered`: the leaves whose bounds follow the order that the format's specification gives their type
+    - `has_type_order`: the leaves whose bounds are said to follow the order of their type; None if the footer says
+      nothing of orders
+    - `writer`: the program that wrote the file
     - `is_gregorian`: dates and timestamps are known to be in the calendar in which Spark reads them
     """
 
@@ -61,14 +65,28 @@ class Footer:
     sizes: IntArray
     values: IntArray
     chunks: IntArray
-    is_ordered: npt.NDArray[np.bool_]
+    has_type_order: npt.NDArray[np.bool_] | None
     is_gregorian: bool
+    writer: Writer
 
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes, without the schema, which files share."""
-        arrays = (self.rows, self.sizes, self.values, self.chunks, self.is_ordered)
-        return len(self.data) + sum(array.nbytes for array in arrays)
+        arrays = (self.rows, self.sizes, self.values, self.chunks, self.has_type_order)
+        return len(self.data) + sum(array.nbytes for array in arrays if array is not None)
+
+    def is_ordered(self, index: int, leaf: LeafType) -> bool:
+        """True if the new bounds of the leaf at `index` follow the order that the specification gives its type."""
+        if self.has_type_order is not None:
+            return bool(self.has_type_order[index])
+        # So takes it the reader of parquet-java for all types.
+        match order_of(leaf):
+            case Order.SIGNED | Order.FLOAT:
+                return True
+            case Order.BYTES:
+                return self.writer.orders_bytes()
+            case _:
+                return False
 
 
 class Schemas:
@@ -99,7 +117,8 @@ class _Parts:
     rows: list[int] = field(default_factory=list)
     chunks: list[list[tuple[int, int, int]]] = field(default_factory=list)
     key_values: list[Struct] = field(default_factory=list)
-    orders: list[Struct] = field(default_factory=list)
+    orders: list[Struct] | None = None
+    created_by: bytes = b""
 
 
 def parse_footer(footer: bytes, schemas: Schemas) -> Footer:
@@ -124,6 +143,8 @@ def _parts(data: bytes, schemas: Schemas) -> _Parts:
                 at = _groups(data, at, parts)
             case 5:
                 parts.key_values, at = read(data, at, kind)
+            case 6:
+                parts.created_by, at = read(data, at, kind)
             case 7:
                 parts.orders, at = read(data, at, kind)
             case _:
@@ -181,8 +202,8 @@ def _footer(data: bytes, parts: _Parts) -> Footer:
         raise ValueError(msg)
     table = np.array(parts.chunks, np.int64).reshape(-1, leaves, 3)
     sizes, values, chunks = (np.ascontiguousarray(table[:, :, index]) for index in range(3))
-    ordered = np.zeros(leaves, bool)
-    if len(parts.orders) == leaves:
+    ordered = None if parts.orders is None else np.zeros(leaves, bool)
+    if ordered is not None and parts.orders is not None and len(parts.orders) == leaves:
         ordered[:] = [_TYPE_DEFINED in order for order in parts.orders]
     pairs = {pair[1]: pair.get(2, b"") for pair in parts.key_values}
     return Footer(
@@ -195,6 +216,7 @@ def _footer(data: bytes, parts: _Parts) -> Footer:
         ordered,
         # Spark, too, compares the versions as text.
         is_gregorian=pairs.get(_VERSION_KEY, b"") >= _FIRST_GREGORIAN_VERSION and _LEGACY_KEY not in pairs,
+        writer=writer_of(parts.created_by),
     )
 
 

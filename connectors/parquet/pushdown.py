@@ -62,7 +62,7 @@ def takes_predicate(leaf: LeafType, type_: ValueType) -> bool:
 
 def _is_plain_integer(leaf: LeafType, *, wide: bool) -> bool:
     match leaf.physical, leaf.annotation:
-        case "INT32", Annotation(kind="NONE") | Annotation(kind="INT", is_signed=True):
+        case "INT32", Annotation(kind="NONE") | Annotation(kind="INT", bits=8 | 16 | 32, is_signed=True):
             return True
         case "INT64", Annotation(kind="NONE") | Annotation(kind="INT", bits=64, is_signed=True):
             return wide
@@ -81,24 +81,25 @@ def fewer_digits(leaf: LeafType, type_: ValueType) -> int | None:
 class ReaderLimits:
     """Limits of the reader of some files: literals that it compares wrongly, by the names of columns.
 
-    - `inverted`: bounds of a row group are in the wrong order, so that a reader which trusts them skips matching rows
+    - `misled`: bounds of a row group are in the wrong order, or a writer is known to get bounds or page indexes of the
+      column wrong, so that a reader which trusts them skips matching rows
     - `digits`: the least number of digits of a file's decimals, where that is less than the column's
     """
 
-    inverted: frozenset[str] = frozenset()
+    misled: frozenset[str] = frozenset()
     digits: Mapping[str, int] = field(default_factory=dict)
 
     def union(self, other: ReaderLimits) -> ReaderLimits:
         """The limits of all files of both."""
         names = {*self.digits, *other.digits}
         found = {name: [each.digits[name] for each in (self, other) if name in each.digits] for name in names}
-        return ReaderLimits(self.inverted | other.inverted, {name: min(each) for name, each in found.items()})
+        return ReaderLimits(self.misled | other.misled, {name: min(each) for name, each in found.items()})
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` with which the reader skips no row with a value in `ranges`."""
         if ranges.is_none:
             return ranges
-        if column in self.inverted:
+        if column in self.misled:
             return RangeSet.all(ranges.type)
         return within_digits(ranges, self.digits[column]) if column in self.digits else ranges
 

@@ -14,6 +14,7 @@ from connectors.parquet.bounds import ChunkBounds, chunk_bounds, decoder
 from connectors.parquet.footer import Footer, Schemas, chunk_metadata, parse_footer
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
 from connectors.parquet.schema import FooterColumn, leaves_under, locate
+from connectors.parquet.writers import Fault
 from connectors.spark.files import Storage
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
@@ -115,8 +116,14 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
             gathered.add(index, file, footer, projected, case_sensitive=case_sensitive)
     inverted = [each.column.name for each in gathered.series if any(bounds.is_inverted for bounds in each.bounds)]
     problems += [Reason(ReasonCode.STATISTICS_FAILED, name, _INVERTED) for name in inverted]
+    problems += [
+        Reason(ReasonCode.WRONG_METADATA, each.column.name, detail)
+        for each in gathered.series
+        for detail in each.faults
+    ]
+    misled = frozenset([*inverted, *(each.column.name for each in gathered.series if each.faults)])
     digits = {each.column.name: each.digits for each in gathered.series if each.digits is not None}
-    return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(frozenset(inverted), digits))
+    return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(misled, digits))
 
 
 def load_footers(
@@ -145,7 +152,10 @@ def _load(file: FileRef, storage: Storage, cache: FooterCache) -> Footer | Excep
 
 @dataclass(slots=True)
 class _Series:
-    """Statistics of one column, one entry per row group added so far; `digits` as in `ReaderLimits`."""
+    """Statistics of one column, one entry per row group added so far; `digits` as in `ReaderLimits`.
+
+    `faults` has the writers of its files that are known to get a part of the column's metadata wrong, in words.
+    """
 
     column: FooterColumn
     type: ValueType
@@ -153,6 +163,7 @@ class _Series:
     distinct: list[int] = field(default_factory=list)
     file_only: list[bool] = field(default_factory=list)
     digits: int | None = None
+    faults: dict[str, None] = field(default_factory=dict)
 
     def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
         """The row groups of one file."""
@@ -161,11 +172,15 @@ class _Series:
             for rows in footer.rows.tolist():
                 self.add(ChunkBounds(nulls=rows) if place.is_missing else _NOTHING)
             return
-        decodes = decoder(
-            place.type,
-            self.type,
-            is_ordered=bool(footer.is_ordered[place.leaf]),
-            is_gregorian=footer.is_gregorian,
+        fault = footer.writer.fault(place.type)
+        if fault is not None:
+            self.faults[f"{fault.value}, {footer.writer.text}"] = None
+        is_ordered = footer.is_ordered(place.leaf, place.type)
+        believed = fault is not Fault.BOUNDS
+        decodes = (
+            decoder(place.type, self.type, is_ordered=is_ordered, is_gregorian=footer.is_gregorian)
+            if believed
+            else None
         )
         is_file_only = not takes_predicate(place.type, self.type)
         digits = [each for each in (self.digits, fewer_digits(place.type, self.type)) if each is not None]

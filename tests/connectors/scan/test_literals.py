@@ -92,7 +92,7 @@ def test_bounds_between_two_floats_move_outward(number):
         (Domain.of(ValueType("string"), ""), "(`k` <= CAST(X'' AS STRING))"),
         (Domain.of(ValueType("bigint"), LEAST), f"(`k` <= CAST('{LEAST}' AS bigint))"),
         (Domain.of(ValueType("bigint"), GREATEST), f"(`k` >= {GREATEST}L)"),
-        (Domain.of(ValueType("boolean"), True), "`k` = true"),
+        (Domain.of(ValueType("boolean"), *[True]), "`k` = true"),
         (Domain.between(ValueType("string"), None, "b"), "(`k` <= CAST(X'62' AS STRING))"),
         (Domain.between(ValueType("string"), "b", None), "(`k` >= CAST(X'62' AS STRING))"),
         (Domain.between(ValueType("bigint"), None, 5), "(`k` <= 5L)"),
