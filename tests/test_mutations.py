@@ -402,6 +402,54 @@ MUTANTS = {
         *("connectors/parquet/bounds.py", "takes_old=leaf.physical not in BYTE_ARRAYS", "takes_old=True"),
         run_of("connectors/parquet/test_bounds.py"),
     ),
+    "bytes-without-an-order-are-bounds-of-text": Mutant(
+        *("connectors/parquet/bounds.py", "if codes is None or not is_believed(leaf, type_):", "if codes is None:"),
+        run_of("connectors/parquet/test_orders.py"),
+    ),
+    "integers-of-another-width-have-an-order": Mutant(
+        *("connectors/parquet/orders.py", " if fits else None", ""),
+        run_of("connectors/parquet/test_orders.py"),
+    ),
+    "cut-decimals-are-believed": Mutant(
+        *("connectors/parquet/bounds.py", 'must_be_whole=leaf.annotation.kind == "DECIMAL"', "must_be_whole=False"),
+        run_of("connectors/parquet/test_writers.py"),
+    ),
+    "a-writer-that-errs-is-believed": Mutant(
+        *("connectors/parquet/row_groups.py", "believed = fault is not Fault.BOUNDS", "believed = True"),
+        run_of("connectors/parquet/test_writers.py"),
+    ),
+    "indexes-of-a-writer-that-errs-meet-a-predicate": Mutant(
+        "connectors/parquet/row_groups.py",
+        "*(each.column.name for each in gathered.series if each.faults)",
+        "*()",
+        run_of("connectors/parquet/test_writers.py"),
+    ),
+    "every-version-of-a-writer-errs": Mutant(
+        *("connectors/parquet/writers.py", "            and writer.version < self.fixed\n", ""),
+        run_of("connectors/parquet/test_writers.py"),
+    ),
+    "every-writer-orders-strings-by-bytes": Mutant(
+        *("connectors/parquet/footer.py", "return self.writer.orders_bytes()", "return True"),
+        run_of("connectors/parquet/test_writers.py"),
+    ),
+    "files-that-name-no-order-have-none": Mutant(
+        *("connectors/parquet/footer.py", "case Order.SIGNED | Order.FLOAT:", "case Order.FLOAT:"),
+        run_of("connectors/parquet/test_writers.py"),
+    ),
+    "keys-ask-the-bloom-filters-of-files": Mutant(
+        *("connectors/scan/literals.py", 'if low == high and ranges.type.name == "boolean":', "if low == high:"),
+        run_of("connectors/scan/test_literals.py"),
+    ),
+    "lists-of-keys-ask-the-bloom-filters-of-files": Mutant(
+        "connectors/scan/literals.py",
+        "listed = hidden_sql(in_list_sql(column, ranges.type, ranges.points()))",
+        "listed = in_list_sql(column, ranges.type, ranges.points())",
+        run_of("connectors/scan/test_literals.py"),
+    ),
+    "only-nan-is-a-wrong-order": Mutant(
+        *("connectors/delta/bounds.py", " & ~coded(highs, type_).nan).any())", ").any())"),
+        run_of("connectors/delta/test_bounds.py"),
+    ),
     "days-of-the-julian-calendar-are-believed": Mutant(
         *("connectors/parquet/bounds.py", "_least_trusted(type_) if is_rebased and not is_gregorian else None", "None"),
         run_of("connectors/parquet/test_bounds.py"),

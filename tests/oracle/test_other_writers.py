@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pruning import PruningOptions, report
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows
-from tests.connectors.hand_made import Struct, chunk, edit_footer, set_text
+from tests.connectors.hand_made import Struct, chunk, edit_footer, set_bounds, set_text, statistics
 from tests.costs import ALWAYS
 from tests.oracle.lakes import Layout, data_files, write
 from tests.oracle.other_writers import bounds_with_length, inverted_page_index
@@ -129,6 +129,9 @@ def without_orders(created_by: str) -> Callable[[Struct], None]:
     def edit(metadata: Struct) -> None:
         metadata.pop(7)
         set_text(metadata, 6, created_by)
+        for column in range(2):
+            found = statistics(metadata, column)
+            set_bounds(found, found[6][1], found[5][1])
 
     return edit
 

@@ -151,6 +151,8 @@ def test_only_ascii_is_pushed_against_replaced_bounds(low, high, is_safe):
         ("string", ["a", "b"], ["b", "a"], True),
         ("string", ["a"], ["a"], False),
         ("double", [float("nan")], [1.0], True),
+        ("double", [float("nan")], [None], True),
+        ("double", [1.0, float("nan")], [2.0, float("nan")], False),
         ("double", [1.0], [float("nan")], False),
         ("double", [0.0], [-0.0], False),
         ("int", [], [], False),
