@@ -204,7 +204,7 @@ class Limits(ExecutionLimits):
     max_in_list: int = limit(
         500,
         "keys",
-        "an IN list reaches dictionaries and Parquet's blooms; longer ones cost more than they skip",
+        "an IN list is exact, and storage sees few of its keys or their span; longer ones cost more than they skip",
         10_000,
         0,
         10_000,

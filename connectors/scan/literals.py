@@ -67,12 +67,12 @@ def hidden_sql(predicate: str) -> str:
     return f"coalesce({predicate}, false)"
 
 
-def points_sql(column: str, ranges: RangeSet) -> str:
+def points_sql(column: str, ranges: RangeSet, most: int = LIMITS.max_ranges) -> str:
     """A predicate that is TRUE exactly where `column` lies in `ranges`, whose values can be listed.
 
-    Storage sees few ranges one by one, and of more their span.
+    Storage sees few ranges one by one, at most `most`, and of more their span.
     """
-    if len(ranges) <= _LISTED_APART:
+    if len(ranges) <= min(most, _LISTED_APART):
         return ranges_sql(column, ranges)
     listed = hidden_sql(in_list_sql(column, ranges.type, ranges.points()))
     return f"{ranges_sql(column, ranges.span())} AND {listed}"

@@ -76,7 +76,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
         for predicate in plan.tuple_predicates
     ]
     conditions += [
-        _literal_test(decision, each.columns[0], in_a_row)
+        _literal_test(decision, each.columns[0], limits)
         for decision, each in tested
         if decision.test in _LITERAL and not any(_replaces(each, decision) for each in predicates)
     ]
@@ -156,15 +156,15 @@ def _replaces(predicate: PushedPredicate, decision: FilterDecision) -> bool:
     return domain is not None and not predicate.null and domain.ranges.contains_all(predicate.ranges)
 
 
-def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> str:
+def _literal_test(decision: FilterDecision, column: Column, limits: Limits) -> str:
     (domain,) = decision.filter.domains.values()
     match decision.test, decision.is_pushed:
         case RowFilter.IN_LIST, True:
-            return points_sql(column.sql, domain.ranges)
+            return points_sql(column.sql, domain.ranges, limits.max_ranges)
         case RowFilter.IN_LIST, False:
             return hidden_sql(in_list_sql(column.sql, domain.type, domain.ranges.points()))
         case _, is_pushed:
-            text = ranges_sql(column.sql, domain.ranges, in_a_row)
+            text = ranges_sql(column.sql, domain.ranges, limits.ranges_in_a_row)
             return text if is_pushed else hidden_sql(text)
 
 

@@ -149,6 +149,7 @@ def test_in_list_has_each_point():
 def test_storage_sees_points_as_ranges():
     few, many = (Domain.of(ValueType("int"), *range(0, 2 * count, 2)).ranges for count in (10, 11))
     assert ranges_sql("k", few) == points_sql("k", few)
+    assert points_sql("k", few, 9).startswith("(k >= 0 AND k <= 18) AND coalesce(")
     listed = in_list_sql("k", many.type, many.points())
     assert f"(k >= 0 AND k <= 20) AND coalesce({listed}, false)" == points_sql("k", many)
 
