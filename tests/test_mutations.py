@@ -420,7 +420,7 @@ MUTANTS = {
     ),
     "indexes-of-a-writer-that-errs-meet-a-predicate": Mutant(
         "connectors/parquet/row_groups.py",
-        "*(each.column.name for each in gathered.series if each.faults)",
+        "*(each.column.name for each in gathered.series if each.is_misled)",
         "*()",
         run_of("connectors/parquet/test_writers.py"),
     ),

@@ -121,7 +121,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
         for each in gathered.series
         for detail in each.faults
     ]
-    misled = frozenset([*inverted, *(each.column.name for each in gathered.series if each.faults)])
+    misled = frozenset([*inverted, *(each.column.name for each in gathered.series if each.is_misled)])
     digits = {each.column.name: each.digits for each in gathered.series if each.digits is not None}
     return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(misled, digits))
 
@@ -154,7 +154,8 @@ def _load(file: FileRef, storage: Storage, cache: FooterCache) -> Footer | Excep
 class _Series:
     """Statistics of one column, one entry per row group added so far; `digits` as in `ReaderLimits`.
 
-    `faults` has the writers of its files that are known to get a part of the column's metadata wrong, in words.
+    `faults` has the writers of its files that are known to get a part of the column's metadata wrong, in words. The
+    reader of such a file would skip matching rows by a predicate if `is_misled`.
     """
 
     column: FooterColumn
@@ -164,6 +165,7 @@ class _Series:
     file_only: list[bool] = field(default_factory=list)
     digits: int | None = None
     faults: dict[str, None] = field(default_factory=dict)
+    is_misled: bool = False
 
     def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
         """The row groups of one file."""
@@ -175,6 +177,7 @@ class _Series:
         fault = footer.writer.fault(place.type)
         if fault is not None:
             self.faults[f"{fault.value}, {footer.writer.text}"] = None
+            self.is_misled |= takes_predicate(place.type, self.type)
         is_ordered = footer.is_ordered(place.leaf, place.type)
         believed = fault is not Fault.BOUNDS
         decodes = (

@@ -170,6 +170,13 @@ def test_wrong_bounds_are_neither_believed_nor_compared(tmp_path):
         assert not read(file, number).limits.misled
 
 
+def test_wrong_bounds_mislead_no_reader_that_takes_no_predicate(tmp_path):
+    file = written(tmp_path / "x", pa.table({"x": ["a", "b"]}), edit=by("Polars"))
+    results = [read(file, column(each)) for each in ("string", "binary")]
+    assert [{"x"}, set()] == [each.limits.misled for each in results]
+    assert [NEITHER] * 2 == [ends(file, column(each)) for each in ("string", "binary")]
+
+
 def test_wrong_page_indexes_leave_bounds_alone(tmp_path):
     file = written(tmp_path / "x", pa.table({"x": ["a", "b"]}), edit=by("ClickHouse version 26.3.3 (build 1f)"))
     assert ("a", "b") == ends(file, column("string"))
