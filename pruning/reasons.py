@@ -31,6 +31,7 @@ class ReasonCode(Enum):
     BUILD_CANCELLED = "collecting the keys was cancelled from outside, as by the job group of the query"
     STATISTICS_FAILED = "reading the statistics failed"
     WRONG_METADATA = "the writer of its files is known to write wrong statistics, so they are not believed"
+    STALE_NAMES = "columns keep other names of a column mapping that is off, so statistics may be of other columns"
     UNSELECTIVE = "a row filter is not expected to drop enough rows to pay"
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
     NO_READER_FILTER = "the Parquet reader takes no predicate on the column, so no row group is skipped by it"
@@ -115,6 +116,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.BUILD_TIMED_OUT: "raise `build_timeout_seconds`, or cache the small side",
         ReasonCode.STATISTICS_FAILED: "check that the files named there can be read",
         ReasonCode.WRONG_METADATA: "write the files again with Spark, or a newer version of their writer",
+        ReasonCode.STALE_NAMES: "write the rows to a new table",
         ReasonCode.UNREPEATABLE_KEYS: "localCheckpoint() the small side; outside of a MERGE cache() does, too",
         ReasonCode.UNPINNED_KEYS: "cache() the small side",
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",

@@ -71,22 +71,26 @@ class Flaws:
       bytes among characters that are not ASCII
     - `inverted`: a least value lies above the greatest, or is NaN where the greatest is not, so that no value lies
       between; a file of only NaN has NaN as both
+    - `miscounted`: a file with deleted rows has as many NULLs as rows, and one of them may be counted with deleted rows
+      and the other without them, so that the file has values which Delta takes for NULL
     """
 
     replaced: bool
     inverted: bool
+    miscounted: bool = False
 
     @staticmethod
-    def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType) -> Flaws:
+    def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType, *, miscounted: bool = False) -> Flaws:
         """The flaws of these bounds as they are stored."""
         replaced = type_.name == "string" and any(_has_replaced(each) for each in (lows, highs))
         # Arrow orders numbers and bytes as Spark does, but for NaN, which Spark takes for the greatest number.
         inverted = bool(pc.any(pc.greater(lows, highs)).as_py())
         inverted |= type_.is_float and bool((coded(lows, type_).nan & ~coded(highs, type_).nan).any())
-        return Flaws(replaced, inverted)
+        return Flaws(replaced, inverted, miscounted)
 
 
-NO_FLAW, ANY_FLAW = Flaws(replaced=False, inverted=False), Flaws(replaced=True, inverted=True)
+NO_FLAW = Flaws(replaced=False, inverted=False)
+ANY_FLAW = Flaws(replaced=True, inverted=True, miscounted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,11 @@ class StoredBounds:
         """
         lows: Codes
         is_string = self.type.name == "string"
-        is_senseless = flaws.inverted or (is_string and (self.is_source or (flaws.replaced and not _is_ascii(ranges))))
+        is_senseless = (
+            flaws.inverted
+            or flaws.miscounted
+            or (is_string and (self.is_source or (flaws.replaced and not _is_ascii(ranges))))
+        )
         if is_senseless and not ranges.is_none:
             return RangeSet.all(ranges.type)
         if isinstance(ranges.lows, ByteStrings) and is_string:

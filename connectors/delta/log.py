@@ -20,7 +20,16 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from connectors.columns import Column
 from connectors.delta.bounds import ANY_FLAW, Flaws, StoredBounds
-from connectors.delta.statistics import LogColumn, column_statistics, deleted_counts, flaws_of, listing, row_counts
+from connectors.delta.field_metadata import FieldMetadata, types_before
+from connectors.delta.statistics import (
+    LogColumn,
+    column_statistics,
+    deleted_counts,
+    flaws_of,
+    has_vector,
+    listing,
+    row_counts,
+)
 from connectors.parquet.row_groups import FileRef
 from connectors.spark.jvm import analyzed_plan, cancelled_job
 from pruning.scan.statistics import ColumnStatistics
@@ -33,10 +42,6 @@ _FILE_RELATION = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 # Nodes that Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 _FILE_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
-_FIELD_ID = "delta.columnMapping.id"
-_TYPE_CHANGES = "delta.typeChanges"
-_GENERATED = "delta.generationExpression"
 _DEFAULT_PREFIX = 32
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
@@ -48,8 +53,8 @@ class Snapshot:
     - `root`: the table's directory as a URI
     - `identity`: equal only for the same version of the same log
     - `schema`: the table's schema with Delta's own metadata on its fields
-    - `finds_by_id`: files are searched for a column by its id, not by its physical name
-    - `generated`: the expressions, in lower case, that partition columns are computed by
+    - `metadata`: what counts of this metadata
+    - `stale_names`: columns whose statistics may be those of another column; see `FieldMetadata`
     - `string_prefix`: the least number of UTF-16 units of a string that its statistics hold
     """
 
@@ -58,8 +63,8 @@ class Snapshot:
     identity: Hashable
     schema: StructType
     partition_columns: tuple[str, ...]
-    finds_by_id: bool
-    generated: tuple[str, ...]
+    metadata: FieldMetadata
+    stale_names: tuple[str, ...]
     string_prefix: int
     _handle: Any
     _spark: SparkSession
@@ -75,12 +80,12 @@ class Snapshot:
     def physical_path(self, column: Column) -> tuple[str, ...]:
         """The column's names in files, and in the log, from the top."""
         fields = fields_along(self.schema, column.path)
-        return tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields)
+        return tuple(map(self.metadata.physical_name, fields))
 
     def log_column(self, column: Column, type_: ValueType) -> LogColumn:
         """The `LogColumn` of a column."""
         fields = fields_along(self.schema, column.path)
-        was_float = type_.name == "double" and "float" in _types_before(fields[-1])
+        was_float = type_.name == "double" and "float" in types_before(fields[-1])
         return LogColumn(
             column.name,
             self.physical_path(column),
@@ -94,13 +99,14 @@ class Snapshot:
         """The digits of the narrowest decimal of the same scale that the column ever had; None if there was none."""
         if type_.name != "decimal":
             return None
-        before = [_DECIMAL.fullmatch(each) for each in _types_before(fields_along(self.schema, column.path)[-1])]
+        before = [_DECIMAL.fullmatch(each) for each in types_before(fields_along(self.schema, column.path)[-1])]
         digits = [int(each[1]) for each in before if each is not None and int(each[2]) == type_.scale]
         return min(digits, default=None)
 
     def _is_source(self, name: str, type_: ValueType) -> bool:
         """True if a predicate on the column may miss partitions; only the text of generated columns is searched."""
-        texts = [text for text in self.generated if name.lower() in text]
+        generated = (self.metadata.generation_expression(self.schema[each]) for each in self.partition_columns)
+        texts = [text for text in generated if name.lower() in text]
         match type_.name:
             case "timestamp":
                 return bool(texts)
@@ -111,19 +117,13 @@ class Snapshot:
 
     def field_ids(self, column: Column) -> tuple[int, ...]:
         """The ids by which files are searched for the column; empty if files are searched by names."""
-        if not self.finds_by_id:
+        if not self.metadata.finds_by_id:
             return ()
-        return tuple(int(field.metadata.get(_FIELD_ID, -1)) for field in fields_along(self.schema, column.path))
+        return tuple(map(self.metadata.field_id, fields_along(self.schema, column.path)))
 
     def physical_top(self, name: str) -> str:
         """The physical name of a top-level column."""
-        return str(self.schema[name].metadata.get(_PHYSICAL_NAME, name))
-
-
-def _types_before(field: StructField) -> list[str]:
-    """The types that the field had before it was widened, as the log writes them."""
-    changes: Sequence[Any] = field.metadata.get(_TYPE_CHANGES) or ()
-    return [str(change.get("fromType")) for change in changes]
+        return self.metadata.physical_name(self.schema[name])
 
 
 def fields_along(schema: StructType, path: Sequence[str]) -> list[StructField]:
@@ -155,17 +155,17 @@ def file_index(df: DataFrame) -> Any | None:
 
 def snapshot_of(spark: SparkSession, java: Any) -> Snapshot:
     """The snapshot that an object of `SnapshotText.java` describes, as statistics and plans need it."""
-    root, version, last_commit, mode, *encoded, partitions, columns = _text(java).split("\n", 8)
+    root, version, last_commit, mode, generates, *encoded, partitions, columns = _text(java).split("\n", 9)
     *prefixes, table_id = map(unquote_plus, encoded)
-    schema, partition_columns = _schema(columns), tuple(_schema(partitions).names)
+    metadata = FieldMetadata(mode, generates == "true")
     return Snapshot(
         root=root,
         version=int(version),
         identity=(root, table_id, int(version), int(last_commit)),
-        schema=schema,
-        partition_columns=partition_columns,
-        finds_by_id=mode == "id",
-        generated=tuple(str(schema[name].metadata.get(_GENERATED, "")).lower() for name in partition_columns),
+        schema=_schema(columns),
+        partition_columns=tuple(_schema(partitions).names),
+        metadata=metadata,
+        stale_names=_stale_names(columns, metadata),
         string_prefix=_string_prefix(prefixes),
         _handle=java,
         _spark=spark,
@@ -183,6 +183,12 @@ def _text(java: Any) -> str:
 def _schema(text: str) -> StructType:
     """The schema of a JSON text; each query of a session reads those of the same tables."""
     return StructType.fromJson(json.loads(text))
+
+
+@lru_cache(maxsize=128)
+def _stale_names(text: str, metadata: FieldMetadata) -> tuple[str, ...]:
+    """The stale names in a schema of a JSON text."""
+    return metadata.stale_names(_schema(text))
 
 
 def _string_prefix(texts: Sequence[str]) -> int:
@@ -335,7 +341,7 @@ def _files(root: str, table: pa.Table) -> DeltaFiles:
         row_counts(table),
         numbers["size"],
         numbers["modified"],
-        np.asarray(table["vector"].is_valid().to_numpy(), bool),
+        has_vector(table),
         deleted_counts(table),
         broken,
     )

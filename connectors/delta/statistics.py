@@ -2,6 +2,16 @@
 
 Spark parses the statistics, JSON text in each action, against just the columns asked for. Dates and timestamps
 are parsed as text and cast: the JSON reader's own parser depends on session settings.
+
+Where a deletion vector marks rows of a file, some writers count them in `numRecords` and in `nullCount`, as the
+protocol says, and others in neither or in one. Each proof from counts holds in all of these cases:
+
+| proof | from | because |
+|---|---|---|
+| every row is NULL | `nullCount == numRecords`, without a vector | either may leave deleted rows out |
+| no row is NULL | `nullCount == 0` | deleted rows only add to it |
+| so many rows have a value | `numRecords - nullCount -` the vector's `cardinality` | each term errs to fewer rows |
+| a row is left | `numRecords > cardinality` | the same |
 """
 
 from __future__ import annotations
@@ -88,9 +98,13 @@ def row_counts(table: pa.Table) -> IntArray:
 
 def deleted_counts(table: pa.Table) -> IntArray:
     """The most rows of each file of a `listing` that its deletion vector marks."""
-    has_vector = np.asarray(table["vector"].is_valid().to_numpy(), bool)
     counts = _counts(table["deleted"])
-    return np.where(has_vector, np.where(counts > 0, counts, _ANY_NUMBER), 0)
+    return np.where(has_vector(table), np.where(counts > 0, counts, _ANY_NUMBER), 0)
+
+
+def has_vector(table: pa.Table) -> BoolArray:
+    """An array: True for files of a `listing` of which a deletion vector marks rows."""
+    return np.asarray(table["vector"].is_valid().to_numpy(), bool)
 
 
 def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnStatistics:
@@ -98,10 +112,10 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
     rows = row_counts(table)
     if column.is_partition:
         return _of_partition(table[f"l{index}"], table[f"n{index}"], column.type, rows)
-    nulls = _counts(table[f"n{index}"])
+    nulls, may_have_values = _counts(table[f"n{index}"]), _may_have_values(table, index)
     if column.type.name in _WITHOUT_BOUNDS:
         unknown = ColumnStatistics.unknown(column.type, 1).take(np.zeros(len(rows), np.int64))
-        return replace(unknown, null_count=_believed(nulls, rows))
+        return replace(unknown, null_count=np.where(may_have_values, UNKNOWN, _believed(nulls, rows)))
     lows, highs = table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks()
     bounds = column.stored.sound(lows, highs)
     # Delta skips a file only if it has all of these, so incomplete statistics count as unknown.
@@ -110,6 +124,7 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
     is_vague = (nulls == 0) & (len(column.path) > 1)
     # A column of only NULL has no bounds.
     is_vague |= (nulls == rows) & (_present(lows) | _present(highs))
+    is_vague |= may_have_values
     return ColumnStatistics(
         column.type,
         bounds.lows,
@@ -124,9 +139,19 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
 
 def flaws_of(table: pa.Table, index: int, column: LogColumn) -> Flaws:
     """The flaws of the bounds of the column at `index` of a `listing`."""
-    if column.is_partition or column.type.name in _WITHOUT_BOUNDS:
+    if column.is_partition:
         return NO_FLAW
-    return Flaws.of(table[f"l{index}"], table[f"h{index}"], column.type)
+    miscounted = bool(_may_have_values(table, index).any())
+    if column.type.name in _WITHOUT_BOUNDS:
+        return replace(NO_FLAW, miscounted=miscounted)
+    return Flaws.of(table[f"l{index}"], table[f"h{index}"], column.type, miscounted=miscounted)
+
+
+def _may_have_values(table: pa.Table, index: int) -> BoolArray:
+    """An array: True for files with deleted rows that have values, perhaps, although all rows count as NULL."""
+    rows = row_counts(table)
+    found: BoolArray = has_vector(table) & (rows != UNKNOWN) & (_counts(table[f"n{index}"]) >= rows)
+    return found
 
 
 def _of_partition(

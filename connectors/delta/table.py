@@ -61,7 +61,8 @@ from pruning.values.types import ValueType
 logger = logging.getLogger("scanprune")
 
 _CASE_CONF = "spark.sql.caseSensitive"
-_DEFAULT_METADATA = "EXISTS_DEFAULT"
+# Columns that a message names.
+_NAMED = 3
 # Errors of Spark, Delta and Arrow at metadata that cannot be read or is malformed.
 _TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
 
@@ -283,6 +284,8 @@ class DeltaTable:
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` with which Delta, which compares stored bounds, and the files' reader skip soundly."""
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
+        if self._snapshot.stale_names and not ranges.is_none:
+            return RangeSet.all(ranges.type)
         if found.is_partition:
             return ranges
         # Only the fetched statistics show if stored bounds can be trusted.
@@ -325,7 +328,13 @@ class DeltaTable:
         return DeltaTable(*parts, _schema=self._schema)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
-        """The files and the statistics of `columns`; None, with the reason in `problems`, if the log cannot be read."""
+        """The files and the statistics of `columns`; None, with the reason in `problems`, if the log cannot be read.
+
+        Without statistics if they may be those of other columns.
+        """
+        if stale := self._snapshot.stale_names:
+            self._add(Reason(ReasonCode.STALE_NAMES, self.name, ", ".join(stale[:_NAMED])))
+            columns = ()
         try:
             asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
             files, statistics = self._catalog.files(self._snapshot, asked)

@@ -21,7 +21,8 @@ import scala.collection.immutable.Seq;
  *
  * Delta lists a prepared scan again, by a Spark job, if it has other conditions than those it was prepared with: our
  * pushed predicates, and conditions that Spark infers from them. The files here were chosen by these conditions, so
- * Delta lists again only for unknown conditions, as of a query built on the pruned one, and only among these files.
+ * Delta lists again only by unknown conditions, as of a query built on the pruned one, and only among these files. It
+ * may take counts of rows and of NULL for others than a writer meant, so it is not asked by what pruning has added.
  * Conditions are compared without the ids of columns, which is safe: at worst one file more is read, and its rows are
  * tested. Conditions on partitions are tested on each file here, since Spark does not test rows by them. The size is
  * that before our filters, so that joins are planned as without them.
@@ -79,14 +80,14 @@ public class PrunedFileIndex extends TahoeFileIndexWithSnapshotDescriptor {
         try {
             left = inPartitions(partitionFilters);
         } catch (Exception unevaluated) {
-            return at(listed(partitionFilters, dataFilters), files);
+            return at(listed((Seq) partitionFilters.appendedAll(unknown(dataFilters))), files);
         }
-        return areKnown(dataFilters) || left.size() < 2 ? left : at(listed(partitionFilters, dataFilters), left);
+        Seq unknown = unknown(dataFilters);
+        return unknown.isEmpty() || left.size() < 2 ? left : at(listed(unknown), left);
     }
 
-    private java.util.Set listed(Seq partitionFilters, Seq dataFilters) {
+    private java.util.Set listed(Seq conditions) {
         java.util.HashSet paths = new java.util.HashSet();
-        Seq conditions = (Seq) partitionFilters.appendedAll(dataFilters);
         scala.collection.Iterator found = snapshot.filesForScan(conditions, false).files().iterator();
         while (found.hasNext()) {
             paths.add(((AddFile) found.next()).path());
@@ -106,15 +107,16 @@ public class PrunedFileIndex extends TahoeFileIndexWithSnapshotDescriptor {
         return sequence(some);
     }
 
-    private boolean areKnown(Seq conditions) {
+    private Seq unknown(Seq conditions) {
+        java.util.ArrayList found = new java.util.ArrayList();
         scala.collection.Iterator each = conditions.iterator();
         while (each.hasNext()) {
             Expression condition = (Expression) each.next();
             if (!isSeen(condition) && !known.contains(named(condition))) {
-                return false;
+                found.add(condition);
             }
         }
-        return true;
+        return sequence(found);
     }
 
     static boolean isSeen(Expression condition) {

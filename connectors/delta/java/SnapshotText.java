@@ -1,16 +1,18 @@
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.GeneratedColumn$;
 import org.apache.spark.sql.delta.Snapshot;
 
 /**
  * Description of one version of a table, from Delta's own snapshot of it, without reading its files.
  *
- * Lines: the path as a URI, the version, the time of the last commit, the mode of column mapping, the session's and the
- * table's length of string prefixes (empty if the table has none), the table's id, its partition columns, its columns.
+ * Lines: the path as a URI, the version, the time of the last commit, the mode of column mapping, whether the protocol
+ * has generated columns, the session's and the table's length of string prefixes (empty if the table has none), the
+ * table's id, its partition columns, its columns.
  * Texts that a user may set are URL-encoded; columns are JSON.
  *
- * It relies on Delta's Metadata, Snapshot.stateDF() and logSegment().
+ * It relies on Delta's Metadata, GeneratedColumn, Snapshot.stateDF() and logSegment().
  */
 public class SnapshotText {
     private static final String CONF = "spark.databricks.io.skipping.stringPrefixLength";
@@ -26,6 +28,7 @@ public class SnapshotText {
         text = path.toUri().toString() + "\n" + snapshot.version() + "\n"
             + snapshot.logSegment().lastCommitFileModificationTimestamp() + "\n"
             + metadata.columnMappingMode().name() + "\n"
+            + GeneratedColumn$.MODULE$.satisfyGeneratedColumnProtocol(snapshot.protocol()) + "\n"
             + encoded(session.sessionState().conf().getConfString(CONF, "32")) + "\n"
             + encoded(prefix.isDefined() ? (String) prefix.get() : "") + "\n" + encoded(metadata.id()) + "\n"
             + metadata.partitionSchema().json() + "\n" + snapshot.schema().json();

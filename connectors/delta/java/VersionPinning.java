@@ -10,13 +10,13 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.delta.GeneratedColumn$;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.types.StructField;
 import scala.collection.immutable.Seq;
 
 /**
@@ -25,7 +25,7 @@ import scala.collection.immutable.Seq;
  * Scans that Delta answers from metadata, streams, tables with generated columns, and versions with too many files are
  * not changed. A query with a single scan is not changed at all.
  *
- * It relies on Delta's TahoeLogFileIndex.getSnapshot(), versionToUse() and snapshotAtAnalysis().
+ * It relies on Delta's GeneratedColumn and TahoeLogFileIndex.getSnapshot(), versionToUse() and snapshotAtAnalysis().
  */
 public class VersionPinning extends scala.runtime.AbstractPartialFunction {
     private final DeltaFileLists files;
@@ -46,7 +46,8 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
         areOthersFixed = areOthersFixed && (index != null || !plan.children().isEmpty() || isFixed(plan));
         if (index != null) {
             indexes.put(key(index), index);
-            if (isExposed || !index.partitionFilters().isEmpty() || plan.isStreaming() || computes(index)) {
+            if (isExposed || !index.partitionFilters().isEmpty() || plan.isStreaming()
+                || GeneratedColumn$.MODULE$.enforcesGeneratedColumns(index.protocol(), index.metadata())) {
                 left.add(index.deltaLog().compositeId());
             }
         }
@@ -155,16 +156,6 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
     private static Object key(TahoeLogFileIndex index) {
         return java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(), index.path(),
             index.versionToUse(), index.snapshotAtAnalysis().metadata()});
-    }
-
-    private static boolean computes(TahoeLogFileIndex index) {
-        scala.collection.Iterator fields = index.metadata().schema().iterator();
-        while (fields.hasNext()) {
-            if (((StructField) fields.next()).metadata().contains("delta.generationExpression")) {
-                return true;
-            }
-        }
-        return false;
     }
 
     private static long bytes(Seq files) {
