@@ -3,15 +3,17 @@
 Spark parses the statistics, JSON text in each action, against just the columns asked for. Dates and timestamps
 are parsed as text and cast: the JSON reader's own parser depends on session settings.
 
-Where a deletion vector marks rows of a file, some writers count them in `numRecords` and in `nullCount`, as the
-protocol says, and others in neither or in one. Each proof from counts holds in all of these cases:
+Where a deletion vector marks rows of a file, the protocol has `numRecords` count them, and some writers do not;
+`nullCount` may count them or not. If `tightBounds` is false, the protocol lets it be any number, but for 0 and
+`numRecords`, which mean no NULL and nothing but NULL; a writer that sets it keeps to this. Each proof from counts holds
+in all of these cases:
 
-| proof | from | because |
+| proof | from | with a vector |
 |---|---|---|
-| every row is NULL | `nullCount == numRecords`, without a vector | either may leave deleted rows out |
-| no row is NULL | `nullCount == 0` | deleted rows only add to it |
-| so many rows have a value | `numRecords - nullCount -` the vector's `cardinality` | each term errs to fewer rows |
-| a row is left | `numRecords > cardinality` | the same |
+| every row is NULL | `nullCount == numRecords`, and no bounds | if `tightBounds` is false |
+| no row is NULL | `nullCount == 0` | the same |
+| so many rows have a value | `numRecords - nullCount` | if `nullCount == 0`, less the vector's `cardinality` |
+| a row is left | `numRecords > 0` | if `numRecords > cardinality` |
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class LogColumn:
 
 
 def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
-    """One row per file: path, vector, deleted, size, modified, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
+    """One row per file: path, vector, deleted, size, modified, rows, wide, broken, and `l0 h0 n0 l1 ...` of `columns`.
 
     For a partition column `l` is its value and `n` tells whether it is NULL. Columns are selected by SQL texts, since
     each `Column` would take several calls to the JVM.
@@ -85,6 +87,7 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     return parsed.selectExpr(
         *("path", "vector", "deleted", "size", "modified"),
         "stats.numRecords AS rows",
+        "stats.tightBounds = 'false' AS wide",
         f"stats.{_BROKEN} IS NOT NULL AS broken",
         *named,
     )
@@ -112,10 +115,10 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
     rows = row_counts(table)
     if column.is_partition:
         return _of_partition(table[f"l{index}"], table[f"n{index}"], column.type, rows)
-    nulls, may_have_values = _counts(table[f"n{index}"]), _may_have_values(table, index)
+    nulls, null_count = _counts(table[f"n{index}"]), _null_counts(table, index)
     if column.type.name in _WITHOUT_BOUNDS:
         unknown = ColumnStatistics.unknown(column.type, 1).take(np.zeros(len(rows), np.int64))
-        return replace(unknown, null_count=np.where(may_have_values, UNKNOWN, _believed(nulls, rows)))
+        return replace(unknown, null_count=null_count)
     lows, highs = table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks()
     bounds = column.stored.sound(lows, highs)
     # Delta skips a file only if it has all of these, so incomplete statistics count as unknown.
@@ -124,14 +127,13 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
     is_vague = (nulls == 0) & (len(column.path) > 1)
     # A column of only NULL has no bounds.
     is_vague |= (nulls == rows) & (_present(lows) | _present(highs))
-    is_vague |= may_have_values
     return ColumnStatistics(
         column.type,
         bounds.lows,
         bounds.highs,
         has_low=bounds.has_low & is_whole,
         has_high=bounds.has_high & is_whole,
-        null_count=np.where(is_vague, UNKNOWN, _believed(nulls, rows)),
+        null_count=np.where(is_vague, UNKNOWN, null_count),
         # A writer that copies Parquet's bounds excludes NaN from them.
         may_have_nan=np.full(len(rows), column.type.is_float),
     )
@@ -141,17 +143,12 @@ def flaws_of(table: pa.Table, index: int, column: LogColumn) -> Flaws:
     """The flaws of the bounds of the column at `index` of a `listing`."""
     if column.is_partition:
         return NO_FLAW
-    miscounted = bool(_may_have_values(table, index).any())
+    rows = row_counts(table)
+    nulls = _counts(table[f"n{index}"])
+    miscounted = bool((has_vector(table) & ~_is_wide(table) & (rows != UNKNOWN) & (nulls >= rows)).any())
     if column.type.name in _WITHOUT_BOUNDS:
         return replace(NO_FLAW, miscounted=miscounted)
     return Flaws.of(table[f"l{index}"], table[f"h{index}"], column.type, miscounted=miscounted)
-
-
-def _may_have_values(table: pa.Table, index: int) -> BoolArray:
-    """An array: True for files with deleted rows that have values, perhaps, although all rows count as NULL."""
-    rows = row_counts(table)
-    found: BoolArray = has_vector(table) & (rows != UNKNOWN) & (_counts(table[f"n{index}"]) >= rows)
-    return found
 
 
 def _of_partition(
@@ -178,9 +175,18 @@ def _present(bounds: pa.Array) -> BoolArray:
     return np.asarray(bounds.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
-def _believed(nulls: IntArray, rows: IntArray) -> IntArray:
-    """The counts of NULL; unknown if there are more than rows or the number of rows is unknown."""
-    return np.where(nulls > rows, UNKNOWN, nulls)
+def _null_counts(table: pa.Table, index: int) -> IntArray:
+    """The NULLs of each file in the column at `index`; unknown if there are more than rows, or no known number of rows.
+
+    For a file with deleted rows only 0, and as many as rows if the table above allows it, are known.
+    """
+    nulls, rows = _counts(table[f"n{index}"]), row_counts(table)
+    is_fixed = ~has_vector(table) | (nulls == 0) | ((nulls == rows) & _is_wide(table))
+    return np.where(is_fixed & (nulls <= rows), nulls, UNKNOWN)
+
+
+def _is_wide(table: pa.Table) -> BoolArray:
+    return _flags(table["wide"], unknown=False)
 
 
 def _counts(column: pa.ChunkedArray) -> IntArray:
@@ -197,7 +203,7 @@ def _parsed(text: SparkColumn, columns: Sequence[LogColumn]) -> SparkColumn:
     bounded = [column for column in stored if column.type.name not in _WITHOUT_BOUNDS]
     bounds = _nested([(column.path, _json_type(column)) for column in bounded])
     nulls = _nested([(column.path, LongType()) for column in stored])
-    schema = StructType().add("numRecords", LongType()).add(_BROKEN, StringType())
+    schema = StructType().add("numRecords", LongType()).add("tightBounds", StringType()).add(_BROKEN, StringType())
     for name, tree in (("minValues", bounds), ("maxValues", bounds), ("nullCount", nulls)):
         if tree.fields:
             schema = schema.add(name, tree)
