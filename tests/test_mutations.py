@@ -454,6 +454,43 @@ MUTANTS = {
         *("connectors/parquet/bounds.py", "_least_trusted(type_) if is_rebased and not is_gregorian else None", "None"),
         run_of("connectors/parquet/test_bounds.py"),
     ),
+    "names-of-a-mapping-that-is-off-count": Mutant(
+        *("connectors/delta/field_metadata.py", "field.name if self.mode == _OFF else _noted_name(field)"),
+        "_noted_name(field)",
+        run_of("connectors/delta/test_field_metadata.py"),
+    ),
+    "stale-names-of-fields-are-not-seen": Mutant(
+        *(
+            "connectors/delta/field_metadata.py",
+            "            yield from _fields(field.dataType)\n",
+            "            pass\n",
+        ),
+        run_of("connectors/delta/test_field_metadata.py"),
+    ),
+    "no-name-is-stale": Mutant(
+        *("connectors/delta/field_metadata.py", "if self.mode != _OFF:\n", "if self.mode:\n"),
+        run_of("connectors/delta/test_field_metadata.py"),
+    ),
+    "generated-columns-count-in-every-protocol": Mutant(
+        *("connectors/delta/field_metadata.py", ' if self.generates else ""', ""),
+        run_of("connectors/delta/test_field_metadata.py"),
+    ),
+    "counts-of-null-beside-deleted-rows-are-believed": Mutant(
+        *("connectors/delta/statistics.py", "~has_vector(table) | (nulls == 0)", "(nulls <= rows)"),
+        run_of("connectors/delta/test_counts.py"),
+    ),
+    "as-many-nulls-as-rows-are-believed-without-wide-bounds": Mutant(
+        *("connectors/delta/statistics.py", "((nulls == rows) & _is_wide(table))", "(nulls == rows)"),
+        run_of("connectors/delta/test_counts.py"),
+    ),
+    "delta-is-asked-in-spite-of-mixed-counts": Mutant(
+        *("connectors/delta/bounds.py", "            or flaws.miscounted\n", ""),
+        run_of("connectors/delta/test_counts.py"),
+    ),
+    "more-nulls-than-rows-mislead-nothing": Mutant(
+        *("connectors/delta/statistics.py", "(nulls >= rows)", "(nulls == rows)"),
+        run_of("connectors/delta/test_counts.py"),
+    ),
 }
 INTACT = {
     "core": Mutant("pruning/errors.py", "class PruningError", "class PruningError"),
@@ -462,7 +499,10 @@ INTACT = {
         "pruning/errors.py",
         "class PruningError",
         "class PruningError",
-        run_of("pruning/query/test_join_graph.py", "connectors/parquet/test_bounds.py"),
+        run_of(
+            *("pruning/query/test_join_graph.py", "connectors/parquet/test_bounds.py"),
+            *("connectors/delta/test_counts.py", "connectors/delta/test_field_metadata.py"),
+        ),
     ),
 }
 

@@ -11,7 +11,6 @@ import pytest
 
 from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.reasons import ReasonCode
-from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from sample_data.rows import Rows
@@ -239,40 +238,13 @@ def test_counts_beside_deleted_rows_prove_no_more_first_rows_than_there_are(spar
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
 
 
-# What the log says of ten rows, with three deleted ones or without, and the NULLs that it proves.
-PROOFS = {
-    "no vector, all NULL": (False, 10, 10, None, 10),
-    "no vector, some NULL": (False, 10, 4, None, 4),
-    "no vector, none": (False, 10, 0, None, 0),
-    "all NULL": (True, 10, 10, None, UNKNOWN),
-    "all NULL, tight": (True, 10, 10, True, UNKNOWN),
-    "all NULL, wide": (True, 10, 10, False, 10),
-    "visible rows, all NULL": (True, 7, 7, None, UNKNOWN),
-    "visible rows, more NULL": (True, 7, 9, None, UNKNOWN),
-    "some NULL": (True, 10, 4, None, UNKNOWN),
-    # The protocol gives such a number no meaning.
-    "some NULL, wide": (True, 10, 4, False, UNKNOWN),
-    "none": (True, 10, 0, None, 0),
-    "none, wide": (True, 10, 0, False, 0),
-    "visible rows, none": (True, 7, 0, None, 0),
-}
-
-
-@pytest.mark.parametrize(("has_vector", "rows", "nulls", "is_tight", "proved"), PROOFS.values(), ids=PROOFS)
-@pytest.mark.parametrize("type_", ["bigint", "binary"])
-def test_counts_of_null_that_hold_for_all_writers(spark, tmp_path, has_vector, rows, nulls, is_tight, proved, type_):
-    stats = {"numRecords": rows, "nullCount": {"i": nulls}, "minValues": {}, "maxValues": {}}
-    if is_tight is not None:
-        stats["tightBounds"] = is_tight
-    add = {"stats": stats, **({"deletionVector": {**VECTOR, "cardinality": 3}} if has_vector else {})}
-    table = opened(spark, write_log(tmp_path / "t", schema_of({"i": type_}), [add]))
-    files = table.files([column_of(table, "i")])
-    assert [proved] == files.columns["i"].null_count.tolist()
-    assert ([3] if has_vector else [0]) == files.deleted.tolist()
-    value = Domain.of(ValueType(type_), b"x" if type_ == "binary" else 5)
-    misleads = has_vector and nulls >= rows and is_tight is not False
-    assert misleads is table.storage_safe_ranges("i", value.ranges).is_all
-    assert (set() if proved == rows else {0}) == kept_files(table, "i", value)
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_files_of_null_alone_with_deleted_rows_are_known_by_wide_bounds(spark, tmp_path, is_wide):
+    """The protocol says what counts mean beside `tightBounds: false`, which Delta writes itself."""
+    stats = {"numRecords": 10, "nullCount": {"i": 10}, **({"tightBounds": False} if is_wide else {})}
+    add = {"stats": stats, "deletionVector": {**VECTOR, "cardinality": 3}}
+    table = opened(spark, write_log(tmp_path / "t", schema_of({"i": "bigint"}), [add]))
+    assert (set() if is_wide else {0}) == kept_files(table, "i", Domain.of(BIGINT, 5))
 
 
 def test_stale_names_are_found_at_every_depth(spark, tmp_path):
