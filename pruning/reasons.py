@@ -53,6 +53,7 @@ class ReasonCode(Enum):
     STREAMING = "the query is a stream, whose rows keep arriving after keys are collected"
     STATEFUL = "it keeps state between micro-batches, or may, which is left as it is"
     NO_ROWS_LEFT = "no row of a joined table has a key of the micro-batch, whose rows Spark would then not count"
+    EFFECT_BESIDE = "rows or functions beside the scan are observed, and Spark may not run them beside fewer rows"
     CACHED = "the rows are cached, so no file is read"
     NOT_FILES = "it reads no files of a known table format"
     COMPUTED = "the key is computed, not a column of a scan"
@@ -118,6 +119,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.WRONG_METADATA: "write the files again with Spark, or a newer version of their writer",
         ReasonCode.STALE_NAMES: "write the rows to a new table",
         ReasonCode.UNREPEATABLE_KEYS: "localCheckpoint() the small side; outside of a MERGE cache() does, too",
+        ReasonCode.EFFECT_BESIDE: "localCheckpoint() the part that is observed or calls the function",
         ReasonCode.UNPINNED_KEYS: "cache() the small side",
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",

@@ -12,6 +12,7 @@ from pruning.cost.estimate import short
 from pruning.cost.rates import NANOSECONDS
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefits
+from pruning.query.effects import effect_beside, effects
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.key_origins import origins_of
@@ -105,13 +106,15 @@ class BuildSelection:
     root: Node
     benefits: Benefits
     equal: Collection[int] = ()
+    effects: Sequence[Node] = ()
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
 
     @staticmethod
     def of(graph: JoinGraph, sizes: Sizes, options: PruningOptions, facts: QueryFacts | None = None) -> BuildSelection:
         """The rules for the edges of a query."""
         benefits = Benefits.of(sizes, options.limits, facts)
-        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, facts.equal if facts else ())
+        equal, beside = facts.equal if facts else (), tuple(effects(graph.root))
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, equal, beside)
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -120,7 +123,22 @@ class BuildSelection:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
             return self.sizes.refused.get(at) or Reason(ReasonCode.NOT_FILES, name)
-        return None
+        return self.why_cut_off(probe.relation, name, self._expected_to_run(at)) if self.effects else None
+
+    def why_cut_off(self, relation: Relation, name: str, expected: Collection[int] = ()) -> Reason | None:
+        """The reason why fewer rows of a scan may cut off what another part of the query does; None if there is none.
+
+        `expected` are nodes that are to run in builds, beside those whose rows the query joins by now.
+        """
+        found = effect_beside(self.effects, relation.id, {*self.sizes.materialized, *expected})
+        return None if found is None else Reason(ReasonCode.EFFECT_BESIDE, name, found.kind)
+
+    def _expected_to_run(self, at: int) -> set[int]:
+        """Nodes of builds beside scan `at` whose keys count only if the query joins their rows."""
+        builds = {each.build_side.node.id: each.build_side.node for each in self.edges}.values()
+        beside = ((each, self._traits_of(each)) for each in builds if not each.subtree_start <= at <= each.id)
+        to_run = (each for each, traits in beside if traits.runs_once and traits.leaves_out and not traits.unrepeatable)
+        return {below.id for each in to_run for below in each.walk()}
 
     def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
         """The reason against a filter of a scan by metadata alone; None if there is no such reason."""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary, bounded
+from pruning.query.effects import effect_beside, effects
 from pruning.query.lineage import partners
 from pruning.query.plan import (
     Expression,
@@ -205,13 +206,15 @@ def is_one_row(node: Node) -> bool:
 def has_effect_elsewhere(root: Node, at: int) -> bool:
     """True if a part of the plan that does not contain node `at` does more than give rows.
 
-    A scalar subquery may give several rows, for which Spark raises an error, and `df.observe()` collects metrics. Spark
-    drops that part, and its effect, if it knows while planning that a join or filter has no row. So a node that gives
-    no row must not become a constant there.
+    A scalar subquery may give several rows, for which Spark raises an error, and `effects()` count rows or call
+    functions. Spark drops that part, and its effect, if it knows while planning that a join or filter has no row. So a
+    node that gives no row must not become a constant there.
     """
+    if effect_beside(effects(root), at) is not None:
+        return True
     for node in root.walk():
         plans = [each for each in node.subqueries if not is_one_row(each)]
-        if (isinstance(node, Join) and node.type == "LeftSingle") or node.kind == "CollectMetrics":
+        if isinstance(node, Join) and node.type == "LeftSingle":
             plans.append(node)
         if any(not each.subtree_start <= at <= each.id for each in plans):
             return True

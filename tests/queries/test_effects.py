@@ -1,0 +1,123 @@
+"""What a query does beside its rows: observations and functions with effects see, pruned, what they see in stock Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import Observation
+from pyspark.sql.functions import col, count, lit, udf
+
+from pruning import explain
+from pruning.reasons import ReasonCode
+from sample_data.rows import Rows
+from tests.queries.star import FILES, ITEMS, OPTIONS, files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+# No file of sales has a day of more than 159.
+CHOSEN = {"some": "day = 30", "none": "day + 1000 = 1030"}
+# The DataFrame, and what it is seen to do when it has run.
+Made = tuple["DataFrame", Callable[[], Any]]
+
+
+def observed(items: DataFrame) -> Made:
+    seen = Observation()
+    return items.observe(seen, count(lit(1)).alias("rows")), lambda: seen.get
+
+
+def observed_groups(items: DataFrame) -> Made:
+    """Rows that no shuffle has counted in whole before the join takes them, partition by partition."""
+    seen = Observation()
+    return items.groupBy("item").agg(count("*")).observe(seen, count(lit(1)).alias("rows")), lambda: seen.get
+
+
+def called(items: DataFrame) -> Made:
+    runs = items.sparkSession.sparkContext.accumulator(0)
+
+    def counting(item: int) -> int:
+        runs.add(1)
+        return item
+
+    return items.withColumn("again", udf(counting, "int")("item")), lambda: runs.value
+
+
+def mapped(items: DataFrame) -> Made:
+    runs = items.sparkSession.sparkContext.accumulator(0)
+
+    def counting(batches):
+        for each in batches:
+            runs.add(each.num_rows)
+            yield each
+
+    return items.mapInArrow(counting, "item int, name string"), lambda: runs.value
+
+
+@pytest.fixture(autouse=True)
+def shuffled(conf):
+    """Adaptive execution, with which Spark drops the other side of a join as soon as a side has no row."""
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    conf("spark.sql.adaptive.enabled", "true")
+
+
+def sales_of(spark: SparkSession, star: str, chosen: str) -> DataFrame:
+    day = "day + 1000" if chosen == "none" else "day"
+    days = spark.table(f"{star}days").where("day = 30").selectExpr(f"{day} AS day")
+    return spark.table(f"{star}sales").join(days, "day")
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+@pytest.mark.parametrize("make", [observed, observed_groups, called, mapped])
+def test_effect_beside_a_scan_is_that_of_stock(spark, star, pruned_frame, make, chosen):
+    def query() -> Made:
+        items, told = make(spark.table(f"{star}items"))
+        days = spark.table(f"{star}days").where("day = 30").selectExpr(
+            "day + 1000 AS day" if chosen == "none" else "day"
+        )
+        return spark.table(f"{star}sales").join(items, "item").join(days, "day"), told
+
+    stock, stock_told = query()
+    rows = Rows(stock.collect())
+    df, told = query()
+    result = pruned_frame(df, options=OPTIONS)
+    assert rows == Rows(result.collect())
+    assert stock_told() == told()
+    assert ITEMS == (told()["rows"] if isinstance(told(), dict) else told())
+    assert "sales" not in {name.rpartition("_")[2] for name in files(result)}
+    assert ReasonCode.EFFECT_BESIDE in {each.code for each in explain(result).reasons}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+def test_function_of_a_build_is_called_once_for_each_row(spark, star, pruned_frame, chosen):
+    """Its rows are joined, so nothing of it is left that Spark could drop beside a scan."""
+
+    def query() -> Made:
+        items, told = called(spark.table(f"{star}items").where("item < 7"))
+        return sales_of(spark, star, chosen).join(items, "item"), told
+
+    stock, stock_told = query()
+    rows = Rows(stock.collect())
+    df, told = query()
+    result = pruned_frame(df, options=OPTIONS)
+    assert (rows, 7, 7) == (Rows(result.collect()), stock_told(), told())
+    assert {"sales": 1 if chosen == "some" else 0} == {
+        name.rpartition("_")[2]: kept for name, (_, kept, _) in files(result).items()
+    }
+
+
+def test_observed_result_of_a_pruned_join(spark, star, pruned_frame):
+    def query() -> Made:
+        seen = Observation()
+        joined = sales_of(spark, star, "none").observe(seen, count(lit(1)).alias("rows"))
+        return joined, lambda: seen.get
+
+    stock, stock_told = query()
+    df, told = query()
+    result = pruned_frame(df, options=OPTIONS)
+    assert [] == stock.collect() == result.collect()
+    assert {"rows": 0} == stock_told() == told()
+    assert [(0, FILES)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
