@@ -61,6 +61,7 @@ class ReasonCode(Enum):
     OPAQUE = "the effect of this operator on rows is not known"
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
     TOO_MANY_ROWS = "the build gave too many rows to be joined as a local relation"
+    RESULT_TOO_LARGE = "the build gave more bytes than `spark.driver.maxResultSize` lets the driver receive"
     NOT_CACHED = "the result of the build is not cached"
     READ_BY_BUILD = "a build has read the scan, and the query joins the rows of the build"
     RUN_ONCE = "Spark runs this subtree once for several parts of the query; a filter on some would make it run again"
@@ -120,6 +121,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.STALE_NAMES: "write the rows to a new table",
         ReasonCode.UNREPEATABLE_KEYS: "localCheckpoint() the small side; outside of a MERGE cache() does, too",
         ReasonCode.EFFECT_BESIDE: "localCheckpoint() the part that is observed or calls the function",
+        ReasonCode.RESULT_TOO_LARGE: "raise `spark.driver.maxResultSize` where the session starts",
         ReasonCode.UNPINNED_KEYS: "cache() the small side",
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",

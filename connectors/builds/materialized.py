@@ -139,13 +139,14 @@ def _collected_here(spark: SparkSession, rows: Any, limits: Limits) -> str:
 
 
 def local_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS) -> MaterializedBuild | TooMany:
-    """The rows of a plan by a job."""
+    """The rows of a plan by a job, which is an execution that query listeners are not told of."""
+    logger.debug("The build of %s runs as a job", name)
     session = jvm_session(spark)
     # Few calls over py4j, since each waits for the calls of concurrent builds.
     rows = instance(spark, _ROWS, session, plan, limits.joined_rows, limits.joined_long_rows)
     execution = rows.execution(limits.driver_partitions)
     before_execution(spark, execution.optimizedPlan())
     with execution_released(spark, execution):
-        count = int(rows.collect(f"rows of {name}"))
+        count = int(rows.collect())
     # A result with the limit of rows may have been cut.
     return MaterializedBuild(count, int(rows.bytes()), rows, spark) if count < int(rows.most()) else TooMany(count)

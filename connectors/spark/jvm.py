@@ -296,7 +296,10 @@ def is_data_error(error: BaseException) -> bool:
 
 def failed_build(subject: str, error: Exception) -> Reason:
     """The reason of a build that failed."""
-    code = ReasonCode.BUILD_RAISED if is_data_error(error) else ReasonCode.BUILD_FAILED
+    if exceeds_result_size(error):
+        code = ReasonCode.RESULT_TOO_LARGE
+    else:
+        code = ReasonCode.BUILD_RAISED if is_data_error(error) else ReasonCode.BUILD_FAILED
     return Reason(code, subject, error_kind(error))
 
 
@@ -305,6 +308,12 @@ def cancelled_job(error: BaseException) -> str | None:
     java = _java_root(error)
     found = _CANCELLED.search(str(error) if java is None else str(java.toString()))
     return None if found is None else found[0]
+
+
+def exceeds_result_size(error: BaseException) -> bool:
+    """True where the rows of a job were more than the driver takes: the query itself may bring none to the driver."""
+    java = _java_root(error)
+    return "spark.driver.maxResultSize" in (str(error) if java is None else str(java.toString()))
 
 
 def java_message(error: Exception) -> str:

@@ -113,8 +113,9 @@ class BuildSelection:
     def of(graph: JoinGraph, sizes: Sizes, options: PruningOptions, facts: QueryFacts | None = None) -> BuildSelection:
         """The rules for the edges of a query."""
         benefits = Benefits.of(sizes, options.limits, facts)
-        equal, beside = facts.equal if facts else (), tuple(effects(graph.root))
-        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, equal, beside)
+        several = {*(facts.equal if facts else ()), *_in_steps(graph.root)}
+        beside = tuple(effects(graph.root))
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside)
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -128,7 +129,8 @@ class BuildSelection:
     def why_cut_off(self, relation: Relation, name: str, expected: Collection[int] = ()) -> Reason | None:
         """The reason why fewer rows of a scan may cut off what another part of the query does; None if there is none.
 
-        `expected` are nodes that are to run in builds, beside those whose rows the query joins by now.
+        `expected` are nodes that are to run in builds, beside those whose rows the query joins by now. Such a build may
+        fail, so it is asked again, without them, when the scan is planned.
         """
         found = effect_beside(self.effects, relation.id, {*self.sizes.materialized, *expected})
         return None if found is None else Reason(ReasonCode.EFFECT_BESIDE, name, found.kind)
@@ -257,12 +259,19 @@ class BuildSelection:
     def _may_run_once(self, node: Node) -> bool:
         """True where the query may join the rows of a build instead of running an unrepeatable node.
 
-        Rows of a node that Spark runs once for several places of the query have to be the same in all of them.
+        Rows of a node that Spark runs once for several places of the query have to be the same in all of them, and each
+        step of a recursion has rows of its own.
         """
         if _is_kept(node):
             # Only a table that has changed makes other rows of it.
             return True
         return node.kind in _RUN_ONCE | _REPEATABLE and node.id not in self.equal
+
+
+def _in_steps(root: Node) -> Iterator[int]:
+    """The nodes that Spark runs anew in each step of a recursive query."""
+    steps = (each for each in root.walk() if each.kind == "UnionLoop")
+    return (below.id for each in steps for child in each.children for below in child.walk())
 
 
 def _is_kept(node: Node) -> bool:

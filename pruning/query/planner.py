@@ -49,7 +49,13 @@ from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
 _NOT_DONE = frozenset(
-    {ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_RAISED, ReasonCode.BUILD_CANCELLED}
+    {
+        ReasonCode.BUILD_CANCELLED,
+        ReasonCode.BUILD_FAILED,
+        ReasonCode.BUILD_RAISED,
+        ReasonCode.BUILD_TIMED_OUT,
+        ReasonCode.RESULT_TOO_LARGE,
+    }
 )
 # Reasons that leave a top-k filter without effect on the files of a scan.
 _NO_FILTER = frozenset(

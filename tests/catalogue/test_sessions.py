@@ -55,7 +55,8 @@ def test_rows_beside_a_side_without_rows_are_observed(spark, conf, way):
         disable(spark)
     assert seen.get["rows"] in {0, 20}
     if way != "stock":
-        assert [0] == [each.planned.files_kept for each in told.tables if each.planned.table == "facts"]
+        # Spark might not read the observed side beside fewer facts.
+        assert [] == [each.planned.files_kept for each in told.tables if each.planned.table == "facts"]
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])

@@ -105,8 +105,11 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
         return plan.executeCollect();
     }
 
-    public int collect(String name) {
-        Object found = SQLExecution.withNewExecutionId(execution, scala.Option.apply(name), this);
+    /**
+     * Runs the job as an execution without a name, of which listeners of the user's queries are not told.
+     */
+    public int collect() {
+        Object found = SQLExecution.withNewExecutionId(execution, scala.Option.empty(), this);
         hold(java.util.Arrays.asList((Object[]) found));
         return rows.size();
     }

@@ -8,7 +8,10 @@ import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
  * What becomes of a plan that this thread optimises: the id of the execution for which it is made, or a negative
  * number.
  *
- * It relies on SQLExecution and IncrementalExecution, and on the names of CacheManager, of the methods of
+ * Inside of an execution Spark plans each step of a recursive query, over the rows of the step before: it is no query
+ * of its own, and is looked at alone, as the pruned plan of the whole query has it.
+ *
+ * It relies on SQLExecution and IncrementalExecution, and on the names of UnionLoopExec, of CacheManager, of the methods of
  * QueryExecution that make an RDD or a text, and of the classes by which servers run statements.
  */
 public class PlanPurpose {
@@ -36,7 +39,17 @@ public class PlanPurpose {
         if (query == null || query instanceof IncrementalExecution) {
             return outside();
         }
-        return query.logical() instanceof ExplainCommand ? SHOWN : Long.parseLong(id);
+        return isStep() ? UNKNOWN : query.logical() instanceof ExplainCommand ? SHOWN : Long.parseLong(id);
+    }
+
+    private static boolean isStep() {
+        StackTraceElement[] frames = Thread.currentThread().getStackTrace();
+        for (int at = 0; at < frames.length; at++) {
+            if (frames[at].getClassName().startsWith("org.apache.spark.sql.execution.UnionLoopExec")) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**

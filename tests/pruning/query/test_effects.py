@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pruning.query.build_selection import BuildSelection
 from pruning.query.effects import effect_beside, effects
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import ReasonCode
 from tests.costs import FREE_BUILDS
 from tests.pruning.plans import Plans, call, column, equal
-from pruning.query.build_selection import BuildSelection
 
 
 class Beside:
@@ -49,9 +49,7 @@ def test_scan_beside_other_operators_is_filtered():
     assert Beside("Repartition").refusal() is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"), [("BatchEvalPython", None), ("CollectMetrics", ReasonCode.EFFECT_BESIDE)]
-)
+@pytest.mark.parametrize(("kind", "code"), [("BatchEvalPython", None), ("CollectMetrics", ReasonCode.EFFECT_BESIDE)])
 def test_function_that_a_build_is_to_run_once_is_no_effect_of_the_query(kind, code):
     assert code == Beside(kind, chosen=True).refusal()
 

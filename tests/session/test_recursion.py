@@ -1,0 +1,40 @@
+"""Recursive queries of an enabled session: Spark plans each step by itself, and the steps are one query."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning import history
+from sample_data.rows import Rows
+from tests.queries.star import FILES
+
+pytestmark = pytest.mark.spark
+
+STEPS = 12
+CHAIN = f"""
+    WITH RECURSIVE r(day, step) AS (
+        SELECT day, 0 FROM {{star}}days WHERE day = 0
+        UNION ALL
+        SELECT x.day + 1, step + 1 FROM r JOIN (
+            SELECT DISTINCT f.day FROM {{star}}sales f JOIN {{days}} d ON f.day = d.day
+        ) x ON r.day = x.day WHERE step < {STEPS}
+    )
+    SELECT * FROM r"""
+FIRST_MONTH = "(SELECT day FROM {star}days WHERE month = 0)"
+# All days of the first month, drawn anew in each step.
+DRAWN = "(SELECT day FROM {star}days WHERE month = 0 AND rand() >= 0)"
+
+
+@pytest.mark.parametrize(("days", "kept"), [(FIRST_MONTH, 2), (DRAWN, None)], ids=["table", "drawn"])
+def test_steps_of_a_recursion_are_one_query(spark, star, enabled, days, kept):
+    """A side that may differ from run to run is drawn by each step, so no build of it counts for all of them."""
+    query = CHAIN.format(star=star, days=days.format(star=star))
+    rows = Rows(spark.sql(query).collect())
+    assert STEPS + 1 == len(rows)
+    before = len(history(spark))
+    enabled()
+    assert rows == Rows(spark.sql(query).collect())
+    told = history(spark)
+    assert 1 == len(told) - before
+    planned = [(each.planned.files_kept, each.planned.files_total) for each in told[0].tables]
+    assert ([] if kept is None else [(kept, FILES)]) == planned
