@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pruning.query.build_selection import BuildSelection
+from pruning.query.build_selection import BuildSelection, RefusedBuild
 from pruning.query.effects import effect_beside, effects
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan_statistics import Sizes
@@ -60,3 +60,18 @@ def test_effect_above_a_scan_sees_the_rows_of_the_join():
     assert [star.seen] == found
     assert effect_beside(found, star.other.id) is None
     assert star.seen is effect_beside(found, star.few.id)
+
+
+@pytest.mark.parametrize(("kind", "is_run"), [("Repartition", True), ("UnionLoop", False)])
+def test_rows_that_differ_from_run_to_run_are_no_build_of_a_recursion(kind, is_run):
+    plans = Plans()
+    fact, few = plans.table("k"), plans.table("k")
+    chosen = plans.filter(few, call("GreaterThan", column(*few.output), column(*few.output)))
+    drawn = plans.other("Sample", chosen)
+    step = plans.other(kind, plans.join(fact, drawn, equal(fact.output[0], drawn.output[0])))
+    graph = JoinGraph.of(step)
+    places = {each.id: 10_000 for each in graph.relations}
+    selection = BuildSelection.of(graph, Sizes(places, set(places), ()), FREE_BUILDS)
+    built = [each for each in graph.edges if each.build_side.node is drawn]
+    found = [one for each in built for one in selection.sound(each.build_side, each.probes[0])]
+    assert is_run is any(not isinstance(each, RefusedBuild) for each in found)
