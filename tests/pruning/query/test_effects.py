@@ -9,7 +9,7 @@ from pruning.query.effects import effect_beside, effects
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import ReasonCode
-from tests.costs import FREE_BUILDS
+from tests.costs import ALWAYS, FREE_BUILDS
 from tests.pruning.plans import Plans, call, column, equal
 
 
@@ -71,7 +71,7 @@ def test_rows_that_differ_from_run_to_run_are_no_build_of_a_recursion(kind, is_r
     step = plans.other(kind, plans.join(fact, drawn, equal(fact.output[0], drawn.output[0])))
     graph = JoinGraph.of(step)
     places = {each.id: 10_000 for each in graph.relations}
-    selection = BuildSelection.of(graph, Sizes(places, set(places), ()), FREE_BUILDS)
+    selection = BuildSelection.of(graph, Sizes(places, set(places), ()), ALWAYS)
     built = [each for each in graph.edges if each.build_side.node is drawn]
     found = [one for each in built for one in selection.sound(each.build_side, each.probes[0])]
     assert is_run is any(not isinstance(each, RefusedBuild) for each in found)
