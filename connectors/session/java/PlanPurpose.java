@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
  * Inside of an execution Spark plans each step of a recursive query, over the rows of the step before: it is no query
  * of its own, and is looked at alone, as the pruned plan of the whole query has it.
  *
- * It relies on SQLExecution and IncrementalExecution, and on the names of UnionLoopExec, of CacheManager, of the methods of
- * QueryExecution that make an RDD or a text, and of the classes by which servers run statements.
+ * It relies on SQLExecution and IncrementalExecution, and on the names of UnionLoopExec, of CacheManager, of the
+ * methods of QueryExecution that make an RDD or a text, and of the classes by which servers run statements.
  */
 public class PlanPurpose {
     /**
@@ -39,7 +39,10 @@ public class PlanPurpose {
         if (query == null || query instanceof IncrementalExecution) {
             return outside();
         }
-        return isStep() ? UNKNOWN : query.logical() instanceof ExplainCommand ? SHOWN : Long.parseLong(id);
+        if (isStep()) {
+            return UNKNOWN;
+        }
+        return query.logical() instanceof ExplainCommand ? SHOWN : Long.parseLong(id);
     }
 
     private static boolean isStep() {
