@@ -95,6 +95,10 @@ class Reason:
         return {"code": self.code.name, "subject": self.subject, "text": self.code.value, "detail": self.detail}
 
 
+# A build began and gave no keys, which says nothing of an equal query.
+UNFINISHED = frozenset(
+    {ReasonCode.BUILD_CANCELLED, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_RAISED, ReasonCode.BUILD_TIMED_OUT}
+)
 # Metadata was asked for, and could not be read.
 UNREAD = frozenset({ReasonCode.STATISTICS_FAILED, ReasonCode.BUILD_CANCELLED})
 _NO_REMEDY = "nothing"

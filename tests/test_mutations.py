@@ -490,6 +490,7 @@ MUTANTS = {
     "more-nulls-than-rows-mislead-nothing": Mutant(
         *("connectors/delta/statistics.py", "(nulls >= rows)", "(nulls == rows)"),
         run_of("connectors/delta/test_counts.py"),
+    ),
     "an-effect-beside-a-scan-is-overlooked": Mutant(
         *("pruning/query/effects.py", "and not each.subtree_start <= at <= each.id", "and each.id < at"),
         run_of("pruning/query/test_effects.py"),

@@ -35,17 +35,12 @@ from pruning.query.filter_plan import FilterPlan, UnusedFilter, unused
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import Request, answered, with_answers
-from pruning.reasons import Reason, ReasonCode, size
+from pruning.reasons import UNFINISHED, Reason, ReasonCode, size
 from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import TableExplanation
 
 _QUERY = "the query"
-# Reasons that say nothing of an equal query.
-_OF_ONE_RUN = frozenset(
-    {ReasonCode.BUILD_CANCELLED, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_RAISED, ReasonCode.BUILD_TIMED_OUT}
-)
-
 logger = logging.getLogger("scanprune")
 
 
@@ -89,7 +84,7 @@ class PrunedQuery:
     def is_lasting(self) -> bool:
         """True for a query without filters for reasons that an equal query would have, too."""
         has_filters = self.plan is not None and bool(self.plan.levels)
-        return not has_filters and not any(each.code in _OF_ONE_RUN for each in self.reasons)
+        return not has_filters and not any(each.code in UNFINISHED for each in self.reasons)
 
     def forget_plan(self, *, keeps_reasons: bool = False) -> None:
         """Drops the JVM's plan; without `keeps_reasons` explanations then lack the reasons against single filters.

@@ -14,7 +14,7 @@ from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
 DELETED = 3
-# What the log says of ten rows, with three deleted ones or without, and the NULLs that it proves.
+# The log says of ten rows, with three deleted ones or without, and the NULLs that it proves.
 PROOFS = {
     "no vector, all NULL": (False, 10, 10, None, 10),
     "no vector, some NULL": (False, 10, 4, None, 4),

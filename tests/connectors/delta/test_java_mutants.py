@@ -65,7 +65,7 @@ MUTANTS = {
     "all-files-are-kept": JavaMutant("if (paths.contains(file.path())) {", "if (true) {", check_kept_files),
     "indexes-of-other-files-are-equal": JavaMutant(" && files.equals(that.files)", "", check_equality),
     "later-conditions-skip-no-file": JavaMutant(
-        "return areKnown(dataFilters) || left.size() < 2 ? left", "return true ? left", check_later_conditions
+        "return unknown.isEmpty() || left.size() < 2 ? left", "return true ? left", check_later_conditions
     ),
     "file-lists-are-kept-over-versions": JavaMutant(
         "Long.valueOf(snapshot.version()), sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums,\n"
