@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pruning.query.plan import Expression, Filter, Grouping, Join, Node, Project, Relation, Union, conjuncts_at
+from pruning.query.expressions import probed_column
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Grouping,
+    Join,
+    Node,
+    Passthrough,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 # Leaves whose rows are in memory or computed: Spark tests each row of them by a condition, and skips none unread.
@@ -20,10 +32,12 @@ class EqualColumns:
     """The class of each column, by its id, and the leaves that read columns of a class from storage.
 
     It may say too much: a join of any type counts, although outer joins pass some conditions to one side alone.
+    `_by_cast` has the classes with a cast that may raise an error.
     """
 
     _classes: Mapping[int, int]
     _leaves: Mapping[int, tuple[tuple[Node, int], ...]]
+    _by_cast: frozenset[int] = frozenset()
 
     @staticmethod
     def of(root: Node) -> EqualColumns:
@@ -38,7 +52,16 @@ class EqualColumns:
                 for column in node.output:
                     leaves.setdefault(_top(parents, column), []).append((node, column))
         classes = {column: _top(parents, column) for column in [*parents]}
-        return EqualColumns(classes, {top: tuple(found) for top, found in leaves.items()})
+        by_cast = frozenset(_top(parents, each) for node in root.walk() for each in _cast_columns(node))
+        return EqualColumns(classes, {top: tuple(found) for top, found in leaves.items()}, by_cast)
+
+    def is_cast(self, column: int) -> bool:
+        """True where Spark may copy a condition of a column to a cast that raises an error on some values.
+
+        The copy is tested before the joins that spare the query such values, or while Spark plans, if they are the
+        rows of a build.
+        """
+        return self._classes.get(column, column) in self._by_cast
 
     def copies(self, relation: Relation, column: int) -> tuple[tuple[Node, int], ...]:
         """The leaves that may get a condition of a scan's column as well, each with its own column."""
@@ -69,6 +92,34 @@ def _equal_pairs(node: Node) -> Iterator[tuple[int, int]]:
                 yield from zip(node.output, child.output, strict=False)
         case _:
             return
+
+
+def _cast_columns(node: Node) -> Iterator[int]:
+    """The columns below casts that may raise, of those that a condition sets equal to others.
+
+    A cast counts only above operators that drop rows, by which they spare it values: of all other rows the query
+    computes the cast itself. So it does of projected casts, which Spark tests for NULL where it would test the copy.
+    """
+    if not (isinstance(node, Join | Filter) and node.may_raise):
+        return
+    parts = (part for _, part in conjuncts_at(node.condition) if part.kind in _EQUALITIES)
+    for each in (child for part in parts for child in part.children):
+        if (column := _column(each)) is not None and probed_column(each) is None:
+            below = next((child for child in node.children if column in child.output), None)
+            if below is None or not _gives_every_row(below):
+                yield column
+
+
+def _gives_every_row(node: Node) -> bool:
+    """True for the rows of a leaf, perhaps projected, of which at most those with a NULL are left out."""
+    match node:
+        case Passthrough() | Project():
+            return _gives_every_row(node.children[0])
+        case Filter(condition=condition):
+            parts = (part.kind == "IsNotNull" for _, part in conjuncts_at(condition))
+            return all(parts) and _gives_every_row(node.children[0])
+        case _:
+            return not node.children
 
 
 def _column(expression: Expression) -> int | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
+from pruning.query.equal_columns import EqualColumns
 from pruning.query.expressions import probed_column
 from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
 from pruning.query.lineage import ProbeColumn, stop, trace
@@ -75,7 +76,8 @@ class JoinGraph:
                     continue
             edges += found
             refusals += refused
-        return JoinGraph(root, tuple(edges), tuple(refusals))
+        equal = EqualColumns.of(root)
+        return JoinGraph(root, tuple(_without_casts(each, equal) for each in edges), tuple(refusals))
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -168,6 +170,16 @@ def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equ
     probes = tuple(each for each in found if isinstance(each, ProbeColumn))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
+
+
+def _without_casts(edge: Edge, equal: EqualColumns) -> Edge:
+    """The edge without columns whose filters Spark copies to a cast that may raise, with the reason in their place."""
+    cast = [each for each in edge.probes if equal.is_cast(each.column)]
+    if not cast:
+        return edge
+    stops = (Reason(ReasonCode.MAY_RAISE, each.name, "a cast of an equal column") for each in cast)
+    probes = tuple(each for each in edge.probes if each not in cast)
+    return replace(edge, probes=probes, stops=(*edge.stops, *stops))
 
 
 def _edge_line(edge: Edge, names: PlanNames) -> str:

@@ -7,12 +7,13 @@ have to give only the rows with a key as good as t, ties included.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pruning.keys.summary import values_at_least, values_at_most
 from pruning.query.benefit import Benefit
+from pruning.query.equal_columns import EqualColumns
 from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import (
     Expression,
@@ -99,6 +100,15 @@ class TopFilter:
 
 def top_ks(root: Node) -> Iterator[TopK]:
     """Every limit of a plan, and of the plans of its subqueries, that takes the first rows of an order."""
+    equal = EqualColumns.of(root)
+    for each in _top_ks(root):
+        cast = [probe for probe in each.probes if equal.is_cast(probe.column)]
+        stops = (Reason(ReasonCode.MAY_RAISE, probe.name, "a cast of an equal column") for probe in cast)
+        probes = tuple(probe for probe in each.probes if probe not in cast)
+        yield replace(each, probes=probes, stops=(*each.stops, *stops)) if cast else each
+
+
+def _top_ks(root: Node) -> Iterator[TopK]:
     for node in root.walk():
         match node:
             case Limit(kind="GlobalLimit"):

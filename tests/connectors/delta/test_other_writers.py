@@ -72,7 +72,7 @@ def both_ways(spark: SparkSession, query: str, options: PruningOptions = ALWAYS)
 
 
 def merged(spark: SparkSession, target: str, source: str, on: str, values: str, folder: Path) -> list[dict[str, str]]:
-    """What a MERGE into copies of a table counted: of stock Spark, and of a session that prunes, with equal rows."""
+    """The counts of a MERGE into copies of a table, by stock Spark and by a session that prunes, with equal rows."""
     found, rows = [], []
     for name in ("stock", "enabled"):
         own = copy(target, folder / name / "target")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pruning.query.equal_columns import EqualColumns
-from tests.pruning.plans import Plans, call, column, equal
+from pruning.query.join_graph import JoinGraph
+from pruning.reasons import ReasonCode
+from tests.pruning.plans import Plans, at_least, call, column, equal
 
 
 @pytest.fixture
@@ -68,3 +72,32 @@ def test_rows_in_memory_are_no_copy_but_unknown_leaves_are(plans):
     for kind, expected in (("LocalRelation", 0), ("LogicalRDD", 0), ("DataSourceV2ScanRelation", 1)):
         leaf = plans.other(kind, output=plans.fresh())
         assert expected == len(copies(plans.join(f, leaf, equal(f.output[0], leaf.output[0])), f))
+
+
+@pytest.mark.parametrize(
+    ("from_type", "may_raise", "spared", "is_cast"),
+    [
+        ("string", "a cast", True, True),
+        ("string", "", True, False),
+        ("int", "a division", True, False),
+        ("string", "a cast", False, False),
+    ],
+    ids=["of a text", "that gives NULL", "without loss", "of every row"],
+)
+def test_column_equal_to_a_cast_that_may_raise_is_known(plans, from_type, may_raise, spared, is_cast):
+    f, g, t = plans.table("k"), plans.table("k"), plans.table("s", type_=from_type)
+    below = plans.join(f, g, equal(f.output[0], g.output[0]))
+    key = call("Cast", column(*t.output, from_type), type_="bigint")
+    some = plans.filter(t, at_least(t.output[0], 1) if spared else call("IsNotNull", column(*t.output)))
+    found = EqualColumns.of(replace(plans.join(below, some, equal(g.output[0], key)), may_raise=may_raise))
+    assert [is_cast] * 3 == [found.is_cast(each.output[0]) for each in (f, g, t)]
+
+
+@pytest.mark.parametrize("type_", ["LeftSemi", "LeftAnti", "Inner"])
+def test_cast_of_rows_that_a_join_leaves_gets_no_condition(plans, type_):
+    f, t, good = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n")
+    some = plans.join(t, good, equal(t.output[1], good.output[0]), type_=type_)
+    key = call("Cast", column(t.output[0], "string"), type_="bigint")
+    root = replace(plans.join(f, some, equal(column(f.output[0]), key)), may_raise="a cast")
+    (edge,) = (each for each in JoinGraph.of(root).edges if each.build_side.node is some)
+    assert ((), [ReasonCode.MAY_RAISE]) == (edge.probes, [each.code for each in edge.stops])

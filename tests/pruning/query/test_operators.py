@@ -84,6 +84,10 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     ),
     # Operators that set columns equal: the last arm has none, and keeps the ids of columns.
     "pruning/query/equal_columns.py:_equal_pairs": frozenset({"Generate", "Limit", "Passthrough", "Relation", "Sort"}),
+    # Rows of a leaf: the last arm says that any other operator may leave some out.
+    "pruning/query/equal_columns.py:_gives_every_row": frozenset(
+        {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
+    ),
     # A walk to the first join: the last arm finds no fallback.
     "pruning/query/join_condition.py:fallback_build_sides": frozenset({"Generate", "Limit", "Relation", "Union"}),
     # Operators of one row: the last arm knows of none.
@@ -101,7 +105,7 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     # Costs of a row: operators without a rate of their own handle it as a projection does; a scan has no row below.
     "pruning/query/plan_cost.py:PlanCost._row_through": frozenset({"Limit", "Relation"}),
     # Operators that take the first rows of an order.
-    "pruning/query/top_k.py:top_ks": frozenset(
+    "pruning/query/top_k.py:_top_ks": frozenset(
         {
             "Filter",
             "Generate",
