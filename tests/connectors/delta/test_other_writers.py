@@ -146,7 +146,7 @@ def test_keys_and_first_rows_are_not_proved_by_stale_names(spark, tmp_path, mode
 
 
 def test_ids_and_names_count_where_the_mapping_is_on(spark, tmp_path):
-    """The same notes are the names of columns once the property says so."""
+    """These notes are the names of columns once the property says so."""
     for mode in (None, "none", "name"):
         table = opened(spark, mapped_before(tmp_path / str(mode), mode, protocol=(2, 5)))
         column = column_of(table, "id")
