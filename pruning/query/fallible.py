@@ -49,9 +49,6 @@ INFALLIBLE = frozenset(
         "IsNaN",
         "IsNotNull",
         "IsNull",
-        "KnownNotNull",
-        "Lag",
-        "Lead",
         "Least",
         "Length",
         "LessThan",
@@ -93,7 +90,6 @@ INFALLIBLE = frozenset(
         "aggregate.StddevSamp",
         "aggregate.VariancePop",
         "aggregate.VarianceSamp",
-        "optimizer.NormalizeNaNAndZero",
     }
 )
 _CALLS = frozenset({"aggregate.AggregateExpression", "WindowExpression"})
