@@ -26,6 +26,8 @@ from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
 from pruning.values.ranges import RangeSet
 
+# Types of which some files have fewer digits, or wrong bounds or page indexes by their writer.
+_SEEN_IN_FOOTERS = frozenset({"binary", "decimal", "string"})
 _Widen = Callable[[RangeSet], RangeSet]
 
 
@@ -86,12 +88,12 @@ class _Widened:
         spark = self.metadata.plan.spark
         if capabilities_of(spark, table, types, [column], exact=False).push_refusal is not None:
             return False
-        if column.type is None or column.type.name != "decimal" or column.is_partition:
+        if column.type is None or column.type.name not in _SEEN_IN_FOOTERS or column.is_partition:
             return True
         count = len(table.files([column]))
         if count > self.metadata.limits.max_footers:
-            return False
-        # Footers tell the digits of each file.
+            return column.type.name != "decimal"
+        # Footers tell the digits of each file, and the writers that err.
         table.row_groups(np.arange(count), [column], ())
         return True
 

@@ -5,10 +5,11 @@ Spark infers `b >= 5` from `a = b` and `a >= 5` (`InferFiltersFromConstraints`),
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pruning.query.expressions import probed_column
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -21,6 +22,7 @@ from pruning.query.plan import (
     Union,
     conjuncts_at,
 )
+from pruning.reasons import Reason, ReasonCode
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 # Leaves whose rows are in memory or computed: Spark tests each row of them by a condition, and skips none unread.
@@ -63,6 +65,16 @@ class EqualColumns:
         """
         return self._classes.get(column, column) in self._by_cast
 
+    def without_casts(self, probes: Iterable[ProbeColumn]) -> tuple[tuple[ProbeColumn, ...], tuple[Reason, ...]]:
+        """The columns whose filters Spark copies to no such expression, and the reason against each of the others."""
+        sound, reasons = list[ProbeColumn](), list[Reason]()
+        for each in probes:
+            if self.is_cast(each.column):
+                reasons.append(Reason(ReasonCode.MAY_RAISE, each.name, "an expression that is equal to the column"))
+            else:
+                sound.append(each)
+        return tuple(sound), tuple(reasons)
+
     def copies(self, relation: Relation, column: int) -> tuple[tuple[Node, int], ...]:
         """The leaves that may get a condition of a scan's column as well, each with its own column."""
         found = self._leaves.get(self._classes.get(column, column), ())
@@ -95,19 +107,26 @@ def _equal_pairs(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _cast_columns(node: Node) -> Iterator[int]:
-    """The columns below casts that may raise, of those that a condition sets equal to others.
+    """The columns below casts that may raise, of those that a condition sets equal to others, and computed columns.
 
-    A cast counts only above operators that drop rows, by which they spare it values: of all other rows the query
-    computes the cast itself. So it does of projected casts, which Spark tests for NULL where it would test the copy.
+    An expression counts only above operators that drop rows, by which they spare it values: of all other rows the query
+    computes it itself. So it does of a projected cast: Spark tests it for NULL in the place where it would test a copy.
+    An expression that is never NULL, as by `coalesce`, has no such test.
     """
-    if not (isinstance(node, Join | Filter) and node.may_raise):
-        return
-    parts = (part for _, part in conjuncts_at(node.condition) if part.kind in _EQUALITIES)
-    for each in (child for part in parts for child in part.children):
-        if (column := _column(each)) is not None and probed_column(each) is None:
-            below = next((child for child in node.children if column in child.output), None)
-            if below is None or not _gives_every_row(below):
-                yield column
+    match node:
+        case Join(condition=condition) | Filter(condition=condition) if node.may_raise:
+            parts = (part for _, part in conjuncts_at(condition) if part.kind in _EQUALITIES)
+            casts = [each for part in parts for each in part.children if probed_column(each) is None]
+            yield from (column for each in casts if (column := _column(each)) is not None and _is_spared(node, column))
+        case Project(made=made) if node.may_raise and not _gives_every_row(node.children[0]):
+            yield from (column for column, each in (made or {}).items() if _column(each) is None)
+        case _:
+            return
+
+
+def _is_spared(node: Node, column: int) -> bool:
+    """True where rows of the child that has a column may be dropped before a condition of `node` sees them."""
+    return not any(_gives_every_row(child) for child in node.children if column in child.output)
 
 
 def _gives_every_row(node: Node) -> bool:

@@ -173,13 +173,9 @@ def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equ
 
 
 def _without_casts(edge: Edge, equal: EqualColumns) -> Edge:
-    """The edge without columns whose filters Spark copies to a cast that may raise, with the reason in their place."""
-    cast = [each for each in edge.probes if equal.is_cast(each.column)]
-    if not cast:
-        return edge
-    stops = (Reason(ReasonCode.MAY_RAISE, each.name, "a cast of an equal column") for each in cast)
-    probes = tuple(each for each in edge.probes if each not in cast)
-    return replace(edge, probes=probes, stops=(*edge.stops, *stops))
+    """The edge without columns whose filters Spark copies to an expression that may raise."""
+    probes, reasons = equal.without_casts(edge.probes)
+    return replace(edge, probes=probes, stops=(*edge.stops, *reasons)) if reasons else edge
 
 
 def _edge_line(edge: Edge, names: PlanNames) -> str:

@@ -102,10 +102,8 @@ def top_ks(root: Node) -> Iterator[TopK]:
     """Every limit of a plan, and of the plans of its subqueries, that takes the first rows of an order."""
     equal = EqualColumns.of(root)
     for each in _top_ks(root):
-        cast = [probe for probe in each.probes if equal.is_cast(probe.column)]
-        stops = (Reason(ReasonCode.MAY_RAISE, probe.name, "a cast of an equal column") for probe in cast)
-        probes = tuple(probe for probe in each.probes if probe not in cast)
-        yield replace(each, probes=probes, stops=(*each.stops, *stops)) if cast else each
+        probes, reasons = equal.without_casts(each.probes)
+        yield replace(each, probes=probes, stops=(*each.stops, *reasons)) if reasons else each
 
 
 def _top_ks(root: Node) -> Iterator[TopK]:

@@ -9,10 +9,13 @@ import pytest
 from pyspark.sql import Observation
 from pyspark.sql.functions import count, lit, udf
 
-from pruning import explain
+from connectors.pipeline.records import attach
+from connectors.spark.jvm import analyzed_plan, frame_of
+from pruning import disable, enable, explain, prune
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows
 from tests.queries.star import FILES, ITEMS, OPTIONS, files
+from tests.two_ways import WAYS, LatestQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +60,20 @@ def mapped(items: DataFrame) -> Made:
     return items.mapInArrow(counting, "item int, name string"), lambda: runs.value
 
 
+@pytest.fixture(params=WAYS)
+def pruned_here(spark, request):
+    """Prunes a DataFrame by `prune()`, or from then on in its own session: an observation is of one session alone."""
+
+    def run(df: DataFrame) -> DataFrame:
+        if request.param == "prune()":
+            return prune(df, options=OPTIONS)
+        enable(spark, options=OPTIONS)
+        return attach(frame_of(spark, analyzed_plan(df)), LatestQuery(spark))
+
+    yield run
+    disable(spark)
+
+
 @pytest.fixture(autouse=True)
 def shuffled(conf):
     """Adaptive execution, with which Spark drops the other side of a join as soon as a side has no row."""
@@ -73,7 +90,7 @@ def sales_of(spark: SparkSession, star: str, chosen: str, items: DataFrame | Non
 
 @pytest.mark.parametrize("chosen", CHOSEN)
 @pytest.mark.parametrize("make", [observed, observed_groups, called, mapped])
-def test_effect_beside_a_scan_is_that_of_stock(spark, star, pruned_frame, make, chosen):
+def test_effect_beside_a_scan_is_that_of_stock(spark, star, pruned_here, make, chosen):
     def query() -> Made:
         items, told = make(spark.table(f"{star}items"))
         return sales_of(spark, star, chosen, items), told
@@ -81,7 +98,7 @@ def test_effect_beside_a_scan_is_that_of_stock(spark, star, pruned_frame, make, 
     stock, stock_told = query()
     rows = Rows(stock.collect())
     df, told = query()
-    result = pruned_frame(df, options=OPTIONS)
+    result = pruned_here(df)
     assert rows == Rows(result.collect())
     assert stock_told() == told()
     assert ITEMS == (told()["rows"] if isinstance(told(), dict) else told())
@@ -90,7 +107,7 @@ def test_effect_beside_a_scan_is_that_of_stock(spark, star, pruned_frame, make, 
 
 
 @pytest.mark.parametrize("chosen", CHOSEN)
-def test_function_of_a_build_is_called_once_for_each_row(spark, star, pruned_frame, chosen):
+def test_function_of_a_build_is_called_once_for_each_row(spark, star, pruned_here, chosen):
     """Its rows are joined, so nothing of it is left that Spark could drop beside a scan."""
 
     def query() -> Made:
@@ -100,14 +117,14 @@ def test_function_of_a_build_is_called_once_for_each_row(spark, star, pruned_fra
     stock, stock_told = query()
     rows = Rows(stock.collect())
     df, told = query()
-    result = pruned_frame(df, options=OPTIONS)
+    result = pruned_here(df)
     assert (rows, 7, 7) == (Rows(result.collect()), stock_told(), told())
     assert {"sales": 1 if chosen == "some" else 0} == {
         name.rpartition("_")[2]: kept for name, (_, kept, _) in files(result).items()
     }
 
 
-def test_observed_result_of_a_pruned_join(spark, star, pruned_frame):
+def test_observed_result_of_a_pruned_join(spark, star, pruned_here):
     def query() -> Made:
         seen = Observation()
         joined = sales_of(spark, star, "none").observe(seen, count(lit(1)).alias("rows"))
@@ -115,7 +132,7 @@ def test_observed_result_of_a_pruned_join(spark, star, pruned_frame):
 
     stock, stock_told = query()
     df, told = query()
-    result = pruned_frame(df, options=OPTIONS)
+    result = pruned_here(df)
     assert [] == stock.collect() == result.collect()
     assert {"rows": 0} == stock_told() == told()
     assert [(0, FILES)] == [(each.files_kept, each.files_total) for each in explain(result).tables]

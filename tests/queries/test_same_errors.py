@@ -157,3 +157,13 @@ def test_condition_is_not_copied_to_a_cast_that_may_raise(answered, rows):
     )
     answered(f"{query} WHERE d.name = 'x'")
     answered(query.replace("r.k = cast(t.s AS BIGINT)", "r.k <=> cast(t.s AS BIGINT)"))
+
+
+@pytest.mark.parametrize(
+    "spares", ["LEFT SEMI JOIN {d} g ON t.k = g.k", "LEFT ANTI JOIN {listed} b ON t.k = b.k"], ids=["semi", "anti"]
+)
+def test_condition_is_not_copied_to_an_expression_that_is_never_null(answered, spares):
+    small = f"(SELECT coalesce(cast(t.s AS BIGINT), 0) AS k FROM {{wide}} t {spares})"
+    result = answered(f"SELECT r.k, r.x FROM {{sales}} r JOIN {small} q ON r.k = q.k JOIN {{d}} d ON r.k = d.k")
+    stops = [stop for edge in explain(result).edges for stop in edge.stops]
+    assert any(ReasonCode.MAY_RAISE.value in stop for stop in stops)

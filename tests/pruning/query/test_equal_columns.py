@@ -9,7 +9,7 @@ import pytest
 from pruning.query.equal_columns import EqualColumns
 from pruning.query.join_graph import JoinGraph
 from pruning.reasons import ReasonCode
-from tests.pruning.plans import Plans, at_least, call, column, equal
+from tests.pruning.plans import Plans, at_least, call, column, equal, literal
 
 
 @pytest.fixture
@@ -101,3 +101,14 @@ def test_cast_of_rows_that_a_join_leaves_gets_no_condition(plans, type_):
     root = replace(plans.join(f, some, equal(column(f.output[0]), key)), may_raise="a cast")
     (edge,) = (each for each in JoinGraph.of(root).edges if each.build_side.node is some)
     assert ((), [ReasonCode.MAY_RAISE]) == (edge.probes, [each.code for each in edge.stops])
+
+
+# Spark adds no test for NULL of a column that is never NULL, so nothing but a copy is tested below the join.
+def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans):
+    f, t, good = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n")
+    some = plans.join(t, good, equal(t.output[1], good.output[0]), type_="LeftSemi")
+    cast = call("Cast", column(t.output[0], "string"), type_="bigint")
+    for expression, is_refused in ((call("Coalesce", cast, literal(0)), True), (cast, False)):
+        made = replace(plans.project(some, expression), may_raise="a cast")
+        root = plans.join(f, made, equal(f.output[0], made.output[0]))
+        assert is_refused == EqualColumns.of(root).is_cast(f.output[0])

@@ -1,4 +1,4 @@
-"""Which expressions may raise an error: guards by their form, and traits that say nothing."""
+"""Expressions that may raise an error: guards by their form, and traits that say nothing."""
 
 from __future__ import annotations
 

@@ -84,6 +84,20 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     ),
     # Operators that set columns equal: the last arm has none, and keeps the ids of columns.
     "pruning/query/equal_columns.py:_equal_pairs": frozenset({"Generate", "Limit", "Passthrough", "Relation", "Sort"}),
+    # Operators with conditions, and computed columns: no condition is copied below any other.
+    "pruning/query/equal_columns.py:_cast_columns": frozenset(
+        {
+            "Generate",
+            "GlobalAggregate",
+            "Grouping",
+            "Limit",
+            "Passthrough",
+            "RankLimit",
+            "Relation",
+            "Sort",
+            "Union",
+        }
+    ),
     # Rows of a leaf: the last arm says that any other operator may leave some out.
     "pruning/query/equal_columns.py:_gives_every_row": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
