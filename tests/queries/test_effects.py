@@ -11,9 +11,10 @@ from pyspark.sql.functions import count, lit, udf
 
 from connectors.pipeline.records import attach
 from connectors.spark.jvm import analyzed_plan, frame_of
-from pruning import disable, enable, explain, prune
+from pruning import PruningOptions, disable, enable, explain, prune
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows
+from tests.costs import ALWAYS
 from tests.queries.star import FILES, ITEMS, OPTIONS, files
 from tests.two_ways import WAYS, LatestQuery
 
@@ -64,10 +65,10 @@ def mapped(items: DataFrame) -> Made:
 def pruned_here(spark, request):
     """Prunes a DataFrame by `prune()`, or from then on in its own session: an observation is of one session alone."""
 
-    def run(df: DataFrame) -> DataFrame:
+    def run(df: DataFrame, options: PruningOptions = OPTIONS) -> DataFrame:
         if request.param == "prune()":
-            return prune(df, options=OPTIONS)
-        enable(spark, options=OPTIONS)
+            return prune(df, options=options)
+        enable(spark, options=options)
         return attach(frame_of(spark, analyzed_plan(df)), LatestQuery(spark))
 
     yield run
@@ -117,7 +118,7 @@ def test_function_of_a_build_is_called_once_for_each_row(spark, star, pruned_her
     stock, stock_told = query()
     rows = Rows(stock.collect())
     df, told = query()
-    result = pruned_here(df)
+    result = pruned_here(df, ALWAYS if chosen == "some" else OPTIONS)
     assert (rows, 7, 7) == (Rows(result.collect()), stock_told(), told())
     assert {"sales": 1 if chosen == "some" else 0} == {
         name.rpartition("_")[2]: kept for name, (_, kept, _) in files(result).items()
