@@ -155,6 +155,18 @@ MUTANTS = {
         *("pruning/query/lineage.py", "        if above.whole_for:\n", "        if not union:\n"),
         run_of("pruning/query/test_pruned_plans.py"),
     ),
+    "a-filter-is-copied-to-a-cast-that-may-raise": Mutant(
+        *("pruning/query/equal_columns.py", "if self.is_cast(each.column):", "if not probes:"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-divisor-is-guarded-in-the-other-branch": Mutant(
+        *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),
+        run_of("pruning/query/test_fallible.py"),
+    ),
+    "traits-of-another-length-count": Mutant(
+        *("pruning/query/fallible.py", 'traits if len(traits) == 2 * count else "--" * count', 'traits + "Tf" * count'),
+        run_of("pruning/query/test_fallible.py"),
+    ),
     "the-condition-of-a-join-above-a-group-is-forgotten": Mutant(
         *("pruning/query/join_graph.py", ", raises=build_side.join.may_raise", ""),
         run_of("pruning/query/test_pruned_plans.py"),
