@@ -37,8 +37,8 @@ _OF_ROW_TESTS = {ReasonCode.UNSELECTIVE, ReasonCode.NO_JVM}
 class Skips:
     """Expected skips as `(kept, total)`, and the codes of all reasons; None is not checked.
 
-    `pages`: the reader may skip more than the plan counts, by pages or dictionaries. `narrower`: it skips less, as files
-    of a narrower type take no literal beyond it.
+    `pages`: the reader may skip more than the plan counts, by pages or dictionaries. `narrower`: it skips less,
+    as files of a narrower type take no literal beyond it.
     """
 
     files: tuple[int, int] | None = None
