@@ -31,8 +31,8 @@ def test_steps_of_a_recursion_are_one_query(spark, star, enabled, days, kept):
     query = CHAIN.format(star=star, days=days.format(star=star))
     rows = Rows(spark.sql(query).collect())
     assert STEPS + 1 == len(rows)
-    before = len(history(spark))
     enabled()
+    before = len(history(spark))
     assert rows == Rows(spark.sql(query).collect())
     told = history(spark)
     assert 1 == len(told) - before
