@@ -94,6 +94,7 @@ def listed_files(type_: str, layout: str, count: int) -> pa.Table:
             "size": np.full(count, _FILE_BYTES, np.int64),
             "modified": np.zeros(count, np.int64),
             "rows": np.full(count, _ROWS, np.int64),
+            "wide": np.zeros(count, bool),
             "broken": np.zeros(count, bool),
             "l0": arrow_values(type_, lows),
             "h0": arrow_values(type_, highs),

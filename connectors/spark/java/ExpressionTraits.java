@@ -17,8 +17,8 @@ import org.apache.spark.sql.types.TimestampType;
 
 /**
  * Traits of the expressions of a node that Spark's JSON does not show: two letters for each expression and its
- * children, parents first, in the order of the JSON. The first is the mode: A for errors under ANSI, T for NULL in place
- * of an error, L for the rules without ANSI, - for an expression without a mode. The second is the class of the type.
+ * children, parents first, in the order of the JSON. The first is the mode: A for errors under ANSI, T for NULL in the
+ * place of an error, L for the rules without ANSI, - without a mode. The second is the class of the type.
  *
  * It relies on EvalMode and NumericEvalContext being parameters of expressions, or a flag with one of two names.
  */
