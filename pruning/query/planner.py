@@ -310,11 +310,12 @@ class QueryPlanner:
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple((probe.column, each) for probe, each in self._first_rows.get(relation.id, ()))
         keeps_scan = has_effect_elsewhere(self.graph.root, relation.id)
-        worth = yield from with_answers(partial(self._row_worth, relation, selection or self.selection()))
+        now = self.selection()
+        worth = yield from with_answers(partial(self._row_worth, relation, selection or now))
         whole_for = next(filter(None, (each.whole_for for each in self._probes_of(relation))), "")
         request = PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth, whole_for)
         # A build whose rows were to be joined may have failed, so that the query calls its functions.
-        scan = self.selection().why_cut_off(relation, relation.table) or (yield from ask(request))
+        scan = now.why_cut_off(relation, relation.table) or (yield from ask(request))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
         elif scan.plan.acts:
