@@ -159,6 +159,14 @@ MUTANTS = {
         *("pruning/query/equal_columns.py", "if self.is_cast(each.column):", "if not probes:"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
+    "a-filter-is-copied-to-a-computed-column-that-nothing-tests": Mutant(
+        *("pruning/query/equal_columns.py", "if each not in tested)", "if False)"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-tested-computed-column-gets-no-filter": Mutant(
+        *("pruning/query/equal_columns.py", "if each not in tested)", "if True)"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
     "a-divisor-is-guarded-in-the-other-branch": Mutant(
         *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),
         run_of("pruning/query/test_fallible.py"),

@@ -110,18 +110,30 @@ def _cast_columns(node: Node) -> Iterator[int]:
     """The columns below casts that may raise, of those that a condition sets equal to others, and computed columns.
 
     An expression counts only above operators that drop rows, by which they spare it values: of all other rows the query
-    computes it itself. So it does of a projected cast: Spark tests it for NULL in the place where it would test a copy.
-    An expression that is never NULL, as by `coalesce`, has no such test.
+    computes it itself. So it does where a condition below tests a computed column for NULL: Spark would put a copy
+    beside that test. It adds one for each key of a join that can be NULL; `coalesce` and columns NOT NULL have none.
     """
     match node:
         case Join(condition=condition) | Filter(condition=condition) if node.may_raise:
             parts = (part for _, part in conjuncts_at(condition) if part.kind in _EQUALITIES)
             casts = [each for part in parts for each in part.children if probed_column(each) is None]
             yield from (column for each in casts if (column := _column(each)) is not None and _is_spared(node, column))
-        case Project(made=made) if node.may_raise and not _gives_every_row(node.children[0]):
-            yield from (column for column, each in (made or {}).items() if _column(each) is None)
+        case Project(made=made, children=(child,)) if node.may_raise and not _gives_every_row(child):
+            tested = frozenset(_tested_for_null(child))
+            computed = ((column, each) for column, each in (made or {}).items() if probed_column(each) is None)
+            yield from (column for column, each in computed if each not in tested)
         case _:
             return
+
+
+def _tested_for_null(root: Node) -> Iterator[Expression]:
+    """The expressions that conditions of a plan, but not those of its subqueries, ask not to be NULL."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children)
+        if isinstance(node, Filter):
+            yield from (part.children[0] for _, part in conjuncts_at(node.condition) if part.kind == "IsNotNull")
 
 
 def _is_spared(node: Node, column: int) -> bool:

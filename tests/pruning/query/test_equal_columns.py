@@ -104,11 +104,14 @@ def test_cast_of_rows_that_a_join_leaves_gets_no_condition(plans, type_):
 
 
 # Spark adds no test for NULL of a column that is never NULL, so nothing but a copy is tested below the join.
-def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans):
+@pytest.mark.parametrize("is_tested", [False, True])
+@pytest.mark.parametrize("kind", ["Cast", "Coalesce", "Add"])
+def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kind, is_tested):
     f, t, good = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n")
-    some = plans.join(t, good, equal(t.output[1], good.output[0]), type_="LeftSemi")
     cast = call("Cast", column(t.output[0], "string"), type_="bigint")
-    for expression, is_refused in ((call("Coalesce", cast, literal(0)), True), (cast, False)):
-        made = replace(plans.project(some, expression), may_raise="a cast")
-        root = plans.join(f, made, equal(f.output[0], made.output[0]))
-        assert is_refused == EqualColumns.of(root).is_cast(f.output[0])
+    expression = {"Cast": cast, "Coalesce": call("Coalesce", cast, literal(0)), "Add": call("Add", cast, literal(1))}
+    tested = plans.filter(t, call("IsNotNull", expression[kind])) if is_tested else t
+    some = plans.join(tested, good, equal(t.output[1], good.output[0]), type_="LeftSemi")
+    made = replace(plans.project(some, expression[kind]), may_raise="a cast")
+    root = plans.join(f, made, equal(f.output[0], made.output[0]))
+    assert is_tested != EqualColumns.of(root).is_cast(f.output[0])
