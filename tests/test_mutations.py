@@ -167,6 +167,14 @@ MUTANTS = {
         *("pruning/query/equal_columns.py", "if each not in tested)", "if True)"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
+    "a-side-whose-column-may-raise-is-broadcast": Mutant(
+        *("pruning/query/broadcasts.py", "if _has_any(streamed, late) and is", "if not late and is"),
+        run_of("pruning/query/test_broadcast.py"),
+    ),
+    "every-expression-keeps-its-side-streamed": Mutant(
+        *("pruning/query/broadcasts.py", "if node.may_raise and isinstance(", "if isinstance("),
+        run_of("pruning/query/test_broadcast.py"),
+    ),
     "a-divisor-is-guarded-in-the-other-branch": Mutant(
         *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),
         run_of("pruning/query/test_fallible.py"),

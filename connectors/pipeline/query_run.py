@@ -19,12 +19,13 @@ from connectors.spark.plan_facts import broadcast_limit, cores_of
 from connectors.spark.plan_reader import SparkPlan, as_batch, with_own_columns
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
+from pruning.query.broadcasts import effective_strategy
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import statistics_columns
 from pruning.query.known_statistics import KnownStatistics
 from pruning.query.plan import Relation
 from pruning.query.plan_statistics import QueryFacts
-from pruning.query.planner import QueryPlanner, effective_strategy
+from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
     JoinRows,
     PinFiles,

@@ -17,7 +17,7 @@ from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_session,
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import packed_bytes
 from pruning.errors import InvalidDataFrameError
-from pruning.query.exchanges import BroadcastSide
+from pruning.query.broadcasts import BroadcastSide
 from pruning.query.plan import Node
 
 _NO_SIDES: Mapping[int, BroadcastSide] = MappingProxyType({})

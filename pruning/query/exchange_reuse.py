@@ -5,10 +5,10 @@ A filter on only one consumer of a reused exchange makes Spark run the exchange 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pruning.query.exchanges import BroadcastSide, between
+from pruning.query.exchanges import between
 from pruning.query.join_condition import BuildSide, equal_keys
 from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import (
@@ -159,29 +159,3 @@ def _placed(expression: Expression, places: Mapping[int, str]) -> str:
         return places[expression.column]
     below = ",".join(_placed(each, places) for each in expression.children)
     return f"{expression.kind}({below}){expression.type} {expression.text}"
-
-
-def reuses_kept(
-    shared: Iterable[Sequence[tuple[Join, Node]]],
-    chosen: Mapping[int, BroadcastSide],
-    pruned: Collection[int],
-) -> dict[int, BroadcastSide]:
-    """The joins that have to stay shuffled, by `Join.id`, so that shuffles of equal sides stay one.
-
-    - `shared`: the joins that shuffle equal sides, with these sides; `chosen`: joins whose broadcast side is known
-    - `pruned`: pruned scans and materialized nodes, by `Node.id`
-
-    Where keys have made the other side of a join smaller, Spark would broadcast it, by its size or as soon as its stage
-    has ended, and run the equal side once more in place of the shuffle.
-    """
-    kept: dict[int, BroadcastSide] = {}
-    for joins in shared:
-        open_joins = [each for each in joins if each[0].id not in chosen]
-        if len(open_joins) > 1:
-            others = ((join, join.right if side is join.left else join.left) for join, side in open_joins)
-            kept |= {
-                join.id: BroadcastSide.NEITHER
-                for join, other in others
-                if any(each.id in pruned for each in other.walk())
-            }
-    return kept

@@ -1,18 +1,13 @@
-"""The bytes that any key keeps, the path from a join to a scan, and the sides of joins to broadcast.
-
-Sides to broadcast follow from the sizes of finished builds, as in Flink's adaptive broadcast join (FLIP-483).
-"""
+"""The bytes that any key keeps, and the path from a join to a scan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from enum import Enum
+from collections.abc import Iterator
 
 import numpy as np
 
 from pruning.limits import LIMITS, Limits
-from pruning.options import BroadcastStrategy
-from pruning.query.plan import Join, Node, Relation
+from pruning.query.plan import Node, Relation
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.ranges import RangeSet
@@ -63,42 +58,3 @@ def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
         )
         yield node, child
         node = child
-
-
-class BroadcastSide(Enum):
-    """The side of a join to broadcast; the values are the names that the engine's Java code reads."""
-
-    LEFT = "left"
-    RIGHT = "right"
-    NEITHER = "neither"
-
-
-def broadcast_sides(
-    root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy
-) -> dict[int, BroadcastSide]:
-    """The side to broadcast for joins of a plan, by `Join.id`; joins that are not in it stay as they are.
-
-    `sizes` are the bytes of materialized nodes, by `Node.id`; those above `limit` are not broadcast.
-    """
-    if strategy is BroadcastStrategy.NONE:
-        return {}
-    few = {at: size for at, size in sizes.items() if size <= limit}
-    chosen: dict[int, BroadcastSide] = {}
-    for node in root.walk():
-        if not isinstance(node, Join):
-            continue
-        side = _broadcast_side(node, few)
-        if side is not BroadcastSide.NEITHER or strategy is BroadcastStrategy.RUNTIME_ONLY:
-            chosen[node.id] = side
-    return chosen
-
-
-def may_be_broadcast(join: Join, side: Node) -> bool:
-    """True if the type of a join allows Spark to broadcast `side`."""
-    return any(rules.may_be_broadcast for node, rules in join.sides if node is side)
-
-
-def _broadcast_side(join: Join, few: Mapping[int, int]) -> BroadcastSide:
-    sides = zip((BroadcastSide.LEFT, BroadcastSide.RIGHT), join.sides, strict=True)
-    known = [(few[node.id], side) for side, (node, rules) in sides if rules.may_be_broadcast and node.id in few]
-    return min(known, key=lambda each: each[0])[1] if known else BroadcastSide.NEITHER

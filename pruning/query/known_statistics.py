@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from pruning.options import BroadcastStrategy, PruningOptions
+from pruning.query.broadcasts import may_be_broadcast
 from pruning.query.exchange_reuse import ExchangeReuse, SharedExchange
-from pruning.query.exchanges import may_be_broadcast, unprunable_fraction
+from pruning.query.exchanges import unprunable_fraction
 from pruning.query.join_condition import BuildSide
 from pruning.query.key_origins import domain_from_statistics
 from pruning.query.lineage import ProbeColumn
@@ -90,11 +91,14 @@ class KnownStatistics:
         return any(0 <= self._estimate(each) <= self.facts.broadcast_limit for each in sides)
 
     def is_broadcast_side(self, join: Join, side: Node) -> bool:
-        """True if Spark would broadcast this side by its estimates: the smaller one if it may broadcast both."""
+        """True if Spark would broadcast this side by its estimates: if it may broadcast both, the right one or less."""
         if not may_be_broadcast(join, side) or self._estimate(side) > self.facts.broadcast_limit:
             return False
         other = join.right if side is join.left else join.left
-        return not may_be_broadcast(join, other) or self._estimate(side) < self._estimate(other)
+        if not may_be_broadcast(join, other):
+            return True
+        more = self._estimate(other) - self._estimate(side)
+        return more > 0 or (more == 0 and side is join.right)
 
     def rows(self, relation: Relation) -> int:
         """Rows that a scan reads without filters; 0 if not known."""

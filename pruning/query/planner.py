@@ -18,9 +18,8 @@ from pruning.keys.summary import KeySummary
 from pruning.keys.union import united
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefit, Benefits
+from pruning.query.broadcasts import BroadcastSide, broadcasts_kept, effective_strategy, reuses_kept, small_sides
 from pruning.query.build_selection import NEEDS_ROWS, BuildSelection
-from pruning.query.exchange_reuse import reuses_kept
-from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.filter_plan import ready_filters
 from pruning.query.first_rows import first_rows_filter, prove_first_rows, too_few_first_rows, worth_filtering
 from pruning.query.join_condition import BuildSide, has_effect_elsewhere
@@ -282,11 +281,12 @@ class QueryPlanner:
 
     def broadcast_sides(self) -> Steps[dict[int, BroadcastSide]]:
         """The sides to broadcast in the query with its filters, by `Join.id`; other joins stay as they are."""
-        chosen = broadcast_sides(self.graph.root, self.row_bytes, self.facts.broadcast_limit, self.strategy)
-        if self.strategy is BroadcastStrategy.NONE or not self.scans:
-            return chosen
-        shared = yield from with_answers(self.statistics.shared_shuffles)
-        return chosen | reuses_kept(shared, chosen, self.scans.keys() | self.row_bytes.keys())
+        root, pruned = self.graph.root, self.scans.keys() | self.materialized
+        chosen = small_sides(root, self.row_bytes, self.facts.broadcast_limit, self.strategy)
+        if self.strategy is not BroadcastStrategy.NONE and self.scans:
+            chosen |= reuses_kept((yield from with_answers(self.statistics.shared_shuffles)), chosen, pruned)
+        kept = partial(broadcasts_kept, root, self.statistics.is_broadcast_side, self.materialized, pruned)
+        return chosen | (yield from with_answers(kept))
 
     def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Steps[None]:
         """Adds keys of several columns together, if the build's rows are materialized and the join compares several."""
@@ -398,10 +398,3 @@ def _fewest(summaries: Sequence[KeySummary]) -> float:
 
 def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:
     return top.id, probe.relation.id, probe.column
-
-
-def effective_strategy(graph: JoinGraph, options: PruningOptions, facts: QueryFacts) -> BroadcastStrategy:
-    """The broadcast strategy; NONE if Spark's dynamic partition pruning, which local relations end, is not replaced."""
-    reached = {probe.column for edge in graph.edges for probe in edge.probes}
-    is_reached = facts.partitions <= reached
-    return BroadcastStrategy[options.broadcast_strategy] if is_reached else BroadcastStrategy.NONE

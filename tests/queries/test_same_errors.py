@@ -6,6 +6,8 @@ without pruning: a part of a group, a padded row, a survivor of an anti join. Al
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pruning import explain
@@ -33,6 +35,10 @@ def lake(spark, tmp_path_factory, request):
         "sales": ids.selectExpr("id AS k", "1 AS x", "2147483646 AS much"),
         "listed": ids.selectExpr("id AS k").where("k >= 1000"),
         "d": spark.range(0, 5).selectExpr("id AS k", "'x' AS name"),
+        # A key has 100 rows. Its last one has no divisor, and no row of `some`.
+        "parts": ids.selectExpr("id DIV 100 AS k", "id % 100 AS j", "IF(id % 100 = 99, 0, 1) AS x", "uuid() AS long"),
+        # Without pruning smaller than `parts`, and greater than its files that are left.
+        "some": spark.range(0, 99).selectExpr("id AS j", f"concat({', '.join(['uuid()'] * 16)}) AS text"),
     }
     for name, df in tables.items():
         df.write.format(request.param).save(f"{folder}/{name}")
@@ -167,3 +173,22 @@ def test_condition_is_not_copied_to_an_expression_that_is_never_null(answered, s
     result = answered(f"SELECT r.k, r.x FROM {{sales}} r JOIN {small} q ON r.k = q.k JOIN {{d}} d ON r.k = d.k")
     stops = [stop for edge in explain(result).edges for stop in edge.stops]
     assert any(ReasonCode.MAY_RAISE.value in stop for stop in stops)
+
+
+DIVIDED = "SELECT k, j, long, 100 / x AS y FROM {parts}"
+GROUP_DIVIDED = "SELECT k, j, 1 / max(x) AS y FROM {parts} GROUP BY k, j"
+
+
+# Spark computes a column of the side that it streams only where a row has a match. Keys make that side the smaller one.
+@pytest.mark.parametrize(
+    ("column", "strategy"),
+    [(DIVIDED, "AUTO"), (DIVIDED, "RUNTIME_ONLY"), (DIVIDED, "NONE"), (GROUP_DIVIDED, "AUTO")],
+)
+def test_side_stays_streamed_whose_column_may_raise(answered, conf, column, strategy):
+    conf("spark.sql.adaptive.enabled", "false")
+    result = answered(
+        f"SELECT t.*, length(text) FROM ({column}) t JOIN {{some}} s ON t.j = s.j JOIN {{d}} d ON t.k = d.k",
+        replace(FREE_BUILDS, broadcast_strategy=strategy),
+    )
+    read = {name.rpartition("_")[2]: each for name, each in files(result).items()}
+    assert (3, 3, FILES) == read["parts"]

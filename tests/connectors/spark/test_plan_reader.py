@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 
 from connectors.spark.jvm import optimized_plan
 from connectors.spark.plan_reader import SparkPlan
-from pruning.query.exchanges import BroadcastSide
+from pruning.query.broadcasts import BroadcastSide
 from pruning.query.plan import Grouping, Join, relations_of
 
 pytestmark = pytest.mark.spark
