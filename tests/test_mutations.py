@@ -175,6 +175,14 @@ MUTANTS = {
         *("pruning/query/broadcasts.py", "if node.may_raise and isinstance(", "if isinstance("),
         run_of("pruning/query/test_broadcast.py"),
     ),
+    "rows-that-a-build-has-not-read-raise-an-error": Mutant(
+        *("pruning/query/build_selection.py", " or bool(self._raises_above(build_side))", ""),
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "statistics-bound-keys-of-fewer-rows-than-the-query-reads": Mutant(
+        *("pruning/query/build_selection.py", ".leaves_out or self._raises_above(build_side):", ".leaves_out:"),
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
     "a-divisor-is-guarded-in-the-other-branch": Mutant(
         *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),
         run_of("pruning/query/test_fallible.py"),

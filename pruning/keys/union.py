@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from types import MappingProxyType
 
@@ -67,3 +68,13 @@ def _folded(bloom: BloomFilter, words: int) -> BloomFilter:
     while len(bloom.words) > words and (half := bloom.halved()) is not None:
         bloom = half
     return bloom
+
+
+def are_known(keys: KeySummary, known: Sequence[KeySummary]) -> bool:
+    """True if there are equal keys, perhaps of an equal build side with another name."""
+    return any(replace(keys, source=each.source) == each for each in known)
+
+
+def fewest(summaries: Sequence[KeySummary]) -> float:
+    """The number of values to which key sets restrict a column."""
+    return min(float(each.rows if each.distinct is None else each.distinct) for each in summaries)

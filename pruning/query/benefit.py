@@ -281,7 +281,7 @@ class Benefits:
         origins = self.cardinalities.origins(build_side.node, build_side.key)
         if not any(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins):
             return share
-        _, child = next(between(build_side.join, probe.relation))
+        _, child = next(between(build_side.join, probe.relation.id))
         rows = self.cardinalities.rows(probe.relation)
         reaching = min(1.0, self.cardinalities.rows(child) / rows) if rows else 1.0
         shares = (min(1.0, each / reaching) if reaching else 1.0 for each in (share.low, share.expected, share.high))

@@ -13,6 +13,7 @@ from pruning.cost.rates import NANOSECONDS
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.effects import effect_beside, effects
+from pruning.query.exchanges import between
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.key_origins import origins_of
@@ -108,6 +109,7 @@ class BuildSelection:
     equal: Collection[int] = ()
     effects: Sequence[Node] = ()
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
+    _raising: dict[tuple[int, str], str] = field(default_factory=dict)
 
     @staticmethod
     def of(graph: JoinGraph, sizes: Sizes, options: PruningOptions, facts: QueryFacts | None = None) -> BuildSelection:
@@ -187,8 +189,26 @@ class BuildSelection:
         return self.sizes.statistics.unprunable_fraction(probe) < 1
 
     def needs_rows(self, build_side: BuildSide) -> bool:
-        """True where a later run of a build side may give other rows than this one."""
-        return self._traits_of(build_side.node).needs_rows
+        """True where a later run of a build side may give other rows than this one, or more that may raise an error."""
+        return self._traits_of(build_side.node).needs_rows or bool(self._raises_above(build_side))
+
+    def _raises_above(self, build_side: BuildSide) -> str:
+        """The first expression that may raise for rows which the query reads and a build side has not; empty if none.
+
+        Keys of a join further up may filter a scan of the build side. A later plan of the scan may test fewer of its
+        rows, as other keys skip more. The join above drops these rows. Until then they lack the rows of the other side
+        that the keys of the build side have left out.
+        """
+        if build_side.id not in self._raising:
+            self._raising[build_side.id] = next(self._raising_above(build_side), "")
+        return self._raising[build_side.id]
+
+    def _raising_above(self, build_side: BuildSide) -> Iterator[str]:
+        inside, own, highest = build_side.node, build_side.join.id, self.sizes.highest
+        again = (at for at in highest if inside.subtree_start <= at <= inside.id and at not in self.sizes.materialized)
+        for at in again:
+            path = (node for node, _ in between(self.root, at) if own < node.id <= highest[at])
+            yield from (node.may_raise for node in path if node.may_raise)
 
     def runs_once(self, build_side: BuildSide) -> bool:
         """True where a build side must not run a second time, even if its first rows were too many to be joined."""
@@ -208,7 +228,7 @@ class BuildSelection:
         scalar subquery.
         """
         unbounded = build_side.condition.null_safe or build_side.is_widened_bound or build_side.may_raise
-        if unbounded or not self._traits_of(build_side.node).leaves_out:
+        if unbounded or not self._traits_of(build_side.node).leaves_out or self._raises_above(build_side):
             return False
         origins = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
         return bool(origins) and origins <= set(self.sizes.files)

@@ -99,7 +99,7 @@ class ExchangeReuse:
         found: dict[tuple[int, ...], SharedExchange] = {}
         copies = self._copies.get((probe.relation.id, probe.column), ())
         for top, relation in ((build_side.join, probe.relation), *((join, each.relation) for join, each in copies)):
-            for _, child in between(top, relation):
+            for _, child in between(top, relation.id):
                 if child.id in self._exchanges:
                     key, own = self._exchanges[child.id]
                     others = {each.id: each for each in self._places[key] if each.id != own.id}

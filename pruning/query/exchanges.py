@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pruning.limits import LIMITS, Limits
-from pruning.query.plan import Node, Relation
+from pruning.query.plan import Node
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.ranges import RangeSet
@@ -49,12 +49,10 @@ def _share_at_a_bound(column: ColumnStatistics, sizes: IntArray, total: int) -> 
     return float(np.clip(np.average(begun - ended) / total, 0.0, 1.0))
 
 
-def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
-    """Each node on the path from `top` down to a scan, with its child on that path."""
+def between(top: Node, place: int) -> Iterator[tuple[Node, Node]]:
+    """Each node on the path from `top` down to the node at a place, with its child on that path."""
     node = top
-    while node is not relation and node.id != relation.id:
-        child = next(
-            each for each in (*node.children, *node.subqueries) if each.subtree_start <= relation.id <= each.id
-        )
+    while node.id != place:
+        child = next(each for each in (*node.children, *node.subqueries) if each.subtree_start <= place <= each.id)
         yield node, child
         node = child

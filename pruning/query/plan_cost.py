@@ -125,7 +125,7 @@ class PlanCost:
 
     def _way(self, top: Node, relation: Relation) -> float:
         spent, own = 0.0, 1.0
-        for node, child in reversed(list(between(top, relation))):
+        for node, child in reversed(list(between(top, relation.id))):
             spent += own * self.row_through(node, child)
             rows = self._at_most_largest(child)
             # The other children of a union give rows that are not of the scan.

@@ -160,6 +160,7 @@ class Sizes:
     - `refused`: why a scan of files cannot be pruned, for scans that are not in `files` for that reason
     - `remote`: scans of an object store; `cores`: tasks that run at a time
     - `streams`: scans of the rows of a micro-batch, which are the same in each run; none of them is in `files`
+    - `highest`: the highest join or limit, by `Node.id`, whose keys filter a scan
     """
 
     scanned: Mapping[int, int]
@@ -174,6 +175,7 @@ class Sizes:
     remote: Collection[int] = ()
     cores: int = 2
     streams: Collection[int] = ()
+    highest: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

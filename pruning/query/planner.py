@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pruning.keys.summary import KeySummary
-from pruning.keys.union import united
+from pruning.keys.union import are_known, fewest, united
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefit, Benefits
 from pruning.query.broadcasts import BroadcastSide, broadcasts_kept, effective_strategy, reuses_kept, small_sides
@@ -91,6 +91,7 @@ class QueryPlanner:
     _tested: dict[int, dict[int, list[tuple[RuntimeFilter, ...]]]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[ProbeColumn, KeyFilter]]] = field(default_factory=dict)
     _benefits: dict[FilterId, Benefit] = field(default_factory=dict)
+    _highest: dict[int, int] = field(default_factory=dict)
     _top_outcomes: dict[tuple[int, int, int], Benefit | Reason] = field(default_factory=dict)
 
     @staticmethod
@@ -136,10 +137,11 @@ class QueryPlanner:
             self.statistics,
             self._refused,
             self._row_counts,
-            {at: {column: _fewest(several) for column, several in keys.items()} for at, keys in self.keys.items()},
+            {at: {column: fewest(several) for column, several in keys.items()} for at, keys in self.keys.items()},
             self.facts.remote,
             self.facts.cores,
             self.facts.streams,
+            self._highest,
         )
 
     def selection(self) -> BuildSelection:
@@ -200,8 +202,9 @@ class QueryPlanner:
             if not each.from_metadata and not each.united:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
             self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)
+            self._highest[relation.id] = max(self._highest.get(relation.id, 0), each.build_side.join.id)
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
-            if not _are_known(keys, known):
+            if not are_known(keys, known):
                 known.append(keys)
                 changed[relation.id] = relation
         for each in joined.values():
@@ -297,7 +300,7 @@ class QueryPlanner:
         known = self.tuples.setdefault(relation.id, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
-        elif not _are_known(keys, known) and combined_share(keys) < 1.0:
+        elif not are_known(keys, known) and combined_share(keys) < 1.0:
             known.append(keys)
 
     # Scans.
@@ -368,6 +371,7 @@ class QueryPlanner:
         made, benefit = found
         own = self._first_rows.setdefault(probe.relation.id, [])
         own.append((probe, made))
+        self._highest[probe.relation.id] = max(self._highest.get(probe.relation.id, 0), top.id)
         scan = yield from self._plan_scan(probe.relation)
         if isinstance(scan, Reason):
             own.pop()
@@ -384,16 +388,6 @@ def _worth_of(union: Sequence[RuntimeFilter], benefits: Benefits) -> RowWorth:
     """The worth of testing rows by united keys, the same for each of their scans."""
     worth = [benefits.row_worth(each.build_side, each.probe) for each in one_by_build(union)]
     return RowWorth(min(1.0, sum(each.passing for each in worth)), min(each.spared for each in worth))
-
-
-def _are_known(keys: KeySummary, known: Sequence[KeySummary]) -> bool:
-    """True if there are equal keys, perhaps of an equal build side with another name."""
-    return any(replace(keys, source=each.source) == each for each in known)
-
-
-def _fewest(summaries: Sequence[KeySummary]) -> float:
-    """The number of values to which key sets restrict a column."""
-    return min(float(each.rows if each.distinct is None else each.distinct) for each in summaries)
 
 
 def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:

@@ -652,3 +652,26 @@ def test_filtered_scan_has_no_run_once_reason():
     assert [] == [each.probe.relation for each in left if each.reason.code is ReasonCode.RUN_ONCE]
     left = left_out(plan.graph, plan.sizes(500, 5000), OPTIONS)
     assert ReasonCode.RUN_ONCE in {each.reason.code for each in left}
+
+
+# A later plan of a scan may read rows again that a build did not have; an expression would meet them without a match.
+@pytest.mark.parametrize("type_", ["Inner", "LeftOuter"])
+@pytest.mark.parametrize(
+    ("may_raise", "pruned", "is_joined"),
+    [("a division", True, True), ("", True, False), ("a division", False, False)],
+)
+def test_keys_of_a_pruned_scan_need_its_rows_below_an_expression_that_may_raise(
+    plans, type_, may_raise, pruned, is_joined
+):
+    sales, returns, days = plans.table("day", "k"), plans.table("k"), plans.table("day")
+    both = plans.join(sales, returns, equal(sales.output[1], returns.output[0]), type_=type_)
+    ratio = replace(
+        plans.project(both, *sales.output, call("Divide", *map(column, both.output[1:]))), may_raise=may_raise
+    )
+    root = plans.join(ratio, plans.filter(days, at_least(days.output[0], 1)), equal(ratio.output[0], days.output[0]))
+    files = {each.id for each in (sales, returns, days)}
+    pruned_by = {sales.id: root.id} if pruned else {}
+    sizes = Sizes(dict.fromkeys(files, 10), files, pruned_by.keys(), highest=pruned_by)
+    selection = BuildSelection.of(JoinGraph.of(root), sizes, SOUND)
+    (side,) = (each.build_side for each in selection.edges if each.build_side.node is sales)
+    assert (is_joined, not is_joined and pruned) == (selection.needs_rows(side), selection.is_bounded(side))

@@ -5,7 +5,7 @@ Plans are random; an interpreter that knows nothing of pruning runs them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -263,10 +263,11 @@ def test_levels_of_filters_change_no_row(raises, seed):
     pruned = {at for at in files if random.random() < 0.7}
     done: set[FilterId] = set()
     materialized: set[int] = set()
+    highest: dict[int, int] = {}
 
     def sizes() -> Sizes:
         counts = {at: len(rows) for at, rows in lake.joined.items()}
-        return Sizes(scanned, files, pruned, materialized, statistics=statistics, rows=counts)
+        return Sizes(scanned, files, pruned, materialized, statistics=statistics, rows=counts, highest=highest)
 
     while filters := ready(case.graph, sizes(), done, options)[0]:
         assert done.isdisjoint(each.id for each in filters)
@@ -275,13 +276,21 @@ def test_levels_of_filters_change_no_row(raises, seed):
             note(f"{each.probe.relation.id}.{each.probe.column} by {keys} of {each.build_side.id}")
             put(lake, each.probe, each.build_side, keys, random.randrange(3))
             pruned.add(each.probe.relation.id)
+            highest[each.probe.relation.id] = max(highest.get(each.probe.relation.id, 0), each.build_side.join.id)
             scanned[each.probe.relation.id] //= 2
-    result = case.result()
+    _test_fewer_rows(lake, random)
     if lake.joined:
         # The query joins the rows of builds, instead of others that it might have read itself.
-        lake.tests.clear()
-        case.expected = case.result()
-    assert case.expected == result
+        unpruned = rows_or_error(case.root, replace(lake, tests={}))
+        assume(not isinstance(unpruned, CheckError))
+        case.expected = Rows(unpruned)
+    assert case.expected == case.result()
+
+
+def _test_fewer_rows(lake: Lake, random: Random) -> None:
+    """Leaves some tests out, as a scan that is planned again may, after builds have read it."""
+    for at, tests in lake.tests.items():
+        lake.tests[at] = [each for each in tests if random.random() < 0.7]
 
 
 def _built(
