@@ -208,17 +208,16 @@ class Twice(UnknownStatistics):
         self.facts: list[Relation] = []
         self.sums: list[Node] = []
         self.few: list[Node] = []
+        joins: list[Node] = []
         for part in range(2):
             fact = plans.table("day")
             self.facts.append(fact)
             self.sums.append(plans.aggregate(fact, *fact.output))
             days = plans.table("day", "month")
             self.few.append(plans.filter(days, at_least(days.output[1], part)))
-        joins = (plans.join(some, few, equal(some.output[0], few.output[0])) for some, few in self._places())
+            both = self.sums[-1], self.few[-1]
+            joins.append(plans.join(*both, equal(*(each.output[0] for each in both))))
         self.root = plans.union(*joins)
-
-    def _places(self) -> list[tuple[Node, Node]]:
-        return list(zip(self.sums, self.few, strict=True))
 
     def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> tuple[SharedExchange, ...]:  # noqa: ARG002 - of a protocol
         if probe.relation not in self.facts:
