@@ -39,7 +39,15 @@ _LISTS = JavaFile(
     "connectors.delta",
     "DeltaFileLists",
     others=(
-        *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
+        *(
+            "ListedQuery",
+            "ListedExecution",
+            "connectors.spark.OwnQueries",
+            "VersionPinning",
+            "ListedScans",
+            "LeafSnapshots",
+            PRUNED_INDEX,
+        ),
         *("SnapshotText", "MergeTarget", "VersionFiles"),
         *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
         "connectors.spark.PlanCopy",

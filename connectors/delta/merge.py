@@ -12,7 +12,7 @@ from connectors.base import Table
 from connectors.delta.file_index import merge_target
 from connectors.delta.log import Uris
 from connectors.spark.jvm import frame_of
-from connectors.spark.listeners import unheard
+from connectors.spark.own_queries import own_query
 from connectors.spark.scan_text import shown
 from pruning.reasons import Reason, ReasonCode, size
 from pruning.values.ranges import BoolArray
@@ -41,7 +41,7 @@ class MergeScan:
 
     def has_row(self, table: Table, kept: BoolArray) -> bool:
         """True if some row of the kept files passes the filters of the target."""
-        return not unheard(frame_of(self._spark, self._target.rows(_paths(table, kept)))).isEmpty()
+        return not own_query(frame_of(self._spark, self._target.rows(_paths(table, kept)))).isEmpty()
 
     def over(self, table: Table, kept: BoolArray, text: str) -> Any:
         """The plan of the MERGE over the kept files."""

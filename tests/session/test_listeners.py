@@ -14,7 +14,7 @@ from pyspark.sql.functions import col, udf
 
 from connectors.jobs import runner
 from connectors.spark.jvm import JavaFile, instance, jvm_context, jvm_session
-from connectors.spark.listeners import unheard
+from connectors.spark.own_queries import own_query
 from pruning import explain, report
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows
@@ -39,7 +39,7 @@ NO_TABLES = "LogicalRDD", "ExternalRDD", "LocalRelation"
 
 
 class Heard:
-    """What a listener of the session, and of its clones, is told."""
+    """A listener of the session, and of its clones."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._listener = spark, instance(spark, JavaFile("tests", "HeardQueries"))
@@ -47,7 +47,7 @@ class Heard:
         self._manager.register(self._listener)
 
     def __call__(self) -> list[tuple[str, ...]]:
-        """Since the last call: action, end, leaves of the analysed plan, leaves of the optimised plan.
+        """The actions since the last call: name, end, leaves of the analysed plan, leaves of the optimised plan.
 
         Without what Delta does for itself, as in stock Spark: the number of these actions differs.
         """
@@ -57,7 +57,7 @@ class Heard:
         return [each for each in found if not _is_of_delta(*each)]
 
     def actions(self) -> list[tuple[str, ...]]:
-        """Since the last call: action and end."""
+        """The names and ends of the actions since the last call."""
         return [each[:2] for each in self()]
 
     def end(self) -> None:
@@ -195,7 +195,7 @@ def test_the_user_interrupts_a_build_of_which_no_listener_is_told(spark):
     ended, before = threading.Event(), spark.sparkContext.getJobTags()
     other = threading.Thread(target=interrupt, daemon=True)
     other.start()
-    reason = runner.run(spark, unheard(endless).collect, timeout=60, description="days")
+    reason = runner.run(spark, own_query(endless).collect, timeout=60, description="days")
     ended.set()
     other.join()
     assert ReasonCode.BUILD_CANCELLED is reason.code
@@ -204,4 +204,4 @@ def test_the_user_interrupts_a_build_of_which_no_listener_is_told(spark):
 
 def test_a_session_without_listeners_is_not_cloned(spark):
     df = spark.range(3)
-    assert str(jvm_session(spark).sessionUUID()) == str(unheard(df)._jdf.sparkSession().sessionUUID())
+    assert str(jvm_session(spark).sessionUUID()) == str(own_query(df)._jdf.sparkSession().sessionUUID())
