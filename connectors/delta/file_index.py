@@ -39,18 +39,10 @@ _LISTS = JavaFile(
     "connectors.delta",
     "DeltaFileLists",
     others=(
-        *(
-            "ListedQuery",
-            "ListedExecution",
-            "connectors.spark.OwnQueries",
-            "VersionPinning",
-            "ListedScans",
-            "LeafSnapshots",
-            PRUNED_INDEX,
-        ),
+        *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
         *("SnapshotText", "MergeTarget", "VersionFiles"),
         *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
-        "connectors.spark.PlanCopy",
+        *("connectors.spark.OwnQueries", "connectors.spark.PlanCopy"),
     ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"

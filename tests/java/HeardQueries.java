@@ -44,7 +44,8 @@ public class HeardQueries implements QueryExecutionListener {
 
     private static String name(LogicalPlan leaf) {
         if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
-            scala.collection.Seq roots = ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location().rootPaths();
+            HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+            scala.collection.Seq roots = files.location().rootPaths();
             return ((org.apache.hadoop.fs.Path) roots.head()).getName();
         }
         return leaf.nodeName();

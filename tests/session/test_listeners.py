@@ -76,7 +76,7 @@ def heard(spark) -> Iterator[Heard]:
     found.end()
 
 
-# Whether the build runs on the driver, by a job for its rows, by jobs for its keys in the driver or in Python workers.
+# Builds on the driver, by a job for their rows, and by jobs for their keys, in the driver or in Python workers.
 BUILDS = {
     "driver": OPTIONS,
     "rows": BY_JOB,
@@ -97,7 +97,7 @@ def test_no_listener_is_told_of_a_build(spark, star, heard, pruned_frame, build)
     ((*told, optimized),) = heard()
     is_in_memory = build in {"driver", "rows"}
     assert ("sales LocalRelation" if is_in_memory else "sales days") == optimized
-    # What prune() returns is a query of its own, whose analysed plan is the pruned one.
+    # The plan of `prune()` is a query of its own: the pruned one, before it is optimised again.
     in_plan = "sales days" if pruned_frame.is_session else optimized
     assert [*stock[:2], in_plan] == told
     assert [("sales", 2)] == kept(report(result))
