@@ -22,6 +22,7 @@ from connectors.keys.frame import key_types
 from connectors.keys.local import built
 from connectors.registry import before_execution
 from connectors.spark.jvm import JavaFile, instance, jvm_session
+from connectors.spark.own_queries import own_session
 from connectors.spark.plan_facts import refused
 from connectors.spark.transfer import long_bytes
 from pruning.keys.key_set import KeyLimits
@@ -141,9 +142,8 @@ def _collected_here(spark: SparkSession, rows: Any, limits: Limits) -> str:
 def local_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS) -> MaterializedBuild | TooMany:
     """The rows of a plan by a job, which is an execution that query listeners are not told of."""
     logger.debug("The build of %s runs as a job", name)
-    session = jvm_session(spark)
     # Few calls over py4j, since each waits for the calls of concurrent builds.
-    rows = instance(spark, _ROWS, session, plan, limits.joined_rows, limits.joined_long_rows)
+    rows = instance(spark, _ROWS, own_session(spark), plan, limits.joined_rows, limits.joined_long_rows)
     execution = rows.execution(limits.driver_partitions)
     before_execution(spark, execution.optimizedPlan())
     with execution_released(spark, execution):

@@ -20,6 +20,7 @@ from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
 from connectors.spark.jvm import analyzed_plan, column_of, failed_build, frame_of, optimized_plan
+from connectors.spark.own_queries import own_query
 from pruning.keys.summary import KeySummary
 from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
@@ -247,7 +248,7 @@ class QueryBuilds:
         """The job that reads all these columns of one plan; equal plans have them at the same places."""
         first = columns[0]
         try:
-            df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
+            df = own_query(self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns]))
         except Exception as error:
             logger.debug("The build of %s failed", first.name, exc_info=True)
             return failed_build(first.name, error)

@@ -11,6 +11,7 @@ from connectors.builds.materialized import MaterializedBuild, local_rows
 from connectors.jobs.executed_plan import execution_released
 from connectors.registry import before_execution
 from connectors.spark.jvm import JavaFile, instance, jvm_session
+from connectors.spark.own_queries import own_session
 from pruning.limits import LIMITS, Limits
 
 _ROWS = JavaFile("connectors.builds", "StoredRows", others=("RddRelation",))
@@ -39,7 +40,7 @@ GivenRows: TypeAlias = MaterializedBuild | StoredBuild
 
 def stored_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMITS) -> GivenRows:
     """The rows of one run of a plan: on the driver if they are few enough, else in the storage of the executors."""
-    rows = instance(spark, _ROWS, jvm_session(spark), plan)
+    rows = instance(spark, _ROWS, jvm_session(spark), own_session(spark), plan)
     before_execution(spark, rows.execution().optimizedPlan())
     is_kept = False
     try:

@@ -42,7 +42,7 @@ _LISTS = JavaFile(
         *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
         *("SnapshotText", "MergeTarget", "VersionFiles"),
         *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
-        "connectors.spark.PlanCopy",
+        *("connectors.spark.OwnQueries", "connectors.spark.PlanCopy"),
     ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"

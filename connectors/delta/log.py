@@ -32,6 +32,7 @@ from connectors.delta.statistics import (
 )
 from connectors.parquet.row_groups import FileRef
 from connectors.spark.jvm import analyzed_plan, cancelled_job
+from connectors.spark.own_queries import own_query
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
@@ -300,7 +301,7 @@ class FileCatalog:
         if more:
             every = [*columns, *more]
             try:
-                table = listing(snapshot.actions(), every).toArrow()
+                table = own_query(listing(snapshot.actions(), every)).toArrow()
                 # Expected columns are dropped if some statistics cannot be parsed, which may hide those of others.
                 if not pc.any(table["broken"]).as_py():
                     return self._kept(snapshot, table, every)
@@ -309,7 +310,7 @@ class FileCatalog:
                     raise
                 # The error is raised again when one of the expected columns is requested.
                 logger.debug("Fetching statistics of further columns failed", exc_info=True)
-        return self._kept(snapshot, listing(snapshot.actions(), columns).toArrow(), columns)
+        return self._kept(snapshot, own_query(listing(snapshot.actions(), columns)).toArrow(), columns)
 
     def _kept(self, snapshot: Snapshot, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
         files = self.keep(snapshot.root, snapshot.version, table, columns)

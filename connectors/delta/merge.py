@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from connectors.base import Table
 from connectors.delta.file_index import merge_target
 from connectors.delta.log import Uris
+from connectors.spark.jvm import frame_of
+from connectors.spark.own_queries import own_query
 from connectors.spark.scan_text import shown
 from pruning.reasons import Reason, ReasonCode, size
 from pruning.values.ranges import BoolArray
@@ -25,6 +27,7 @@ class MergeScan:
     plan: Any
     needs_a_row: bool
     refusal: Reason | None
+    _spark: SparkSession
     _target: Any
 
     def is_scan(self, leaf: Any) -> bool:
@@ -38,7 +41,7 @@ class MergeScan:
 
     def has_row(self, table: Table, kept: BoolArray) -> bool:
         """True if some row of the kept files passes the filters of the target."""
-        return bool(self._target.hasRow(_paths(table, kept)))
+        return not own_query(frame_of(self._spark, self._target.rows(_paths(table, kept)))).isEmpty()
 
     def over(self, table: Table, kept: BoolArray, text: str) -> Any:
         """The plan of the MERGE over the kept files."""
@@ -66,6 +69,6 @@ def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:
         count = int(target.files())
         chosen = f"{count:,} file{'' if count == 1 else 's'} ({size(int(target.bytes()))}) chosen by Delta"
         reason, listed = Reason(ReasonCode.COMMAND, _TARGET, f"{chosen}; {refusal}"), target.listed()
-        return reason if listed is None else MergeScan(listed, needs_a_row=False, refusal=reason, _target=target)
+        return reason if listed is None else MergeScan(listed, False, reason, spark, target)  # noqa: FBT003 - as below
     # Adaptive execution drops the source, whose rows Delta counts, if the target of an inner join has no row.
-    return MergeScan(target.readable(), bool(target.isInner()), None, target)
+    return MergeScan(target.readable(), bool(target.isInner()), None, spark, target)

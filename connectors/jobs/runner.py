@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
-from connectors.spark.jvm import cancelled_job, error_kind, failed_build, has_jvm, java_names
+from connectors.spark.jvm import cancelled_job, error_kind, failed_build, has_jvm, java_names, jvm_session
 from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -212,6 +212,8 @@ def _add_tag(spark: SparkSession, tag: str) -> None:
     # Only the thread that added a session's tag can interrupt it; any thread can cancel a tag of the context.
     if has_jvm(spark):
         spark.sparkContext.addJobTag(tag)
+        # `interruptAll()` of the session also reaches jobs that run in a clone of it.
+        spark.sparkContext.addJobTag(str(jvm_session(spark).sessionJobTag()))
     else:
         spark.addTag(tag)
 
@@ -219,6 +221,7 @@ def _add_tag(spark: SparkSession, tag: str) -> None:
 def _remove_tag(spark: SparkSession, tag: str) -> None:
     if has_jvm(spark):
         spark.sparkContext.removeJobTag(tag)
+        spark.sparkContext.removeJobTag(str(jvm_session(spark).sessionJobTag()))
     else:
         spark.removeTag(tag)
 

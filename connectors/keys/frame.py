@@ -26,7 +26,7 @@ from connectors.jobs.runner import Build
 from connectors.keys.local import built
 from connectors.keys.worker import PIECES_DDL, KeyColumns, merge_task, messages, partial_task
 from connectors.registry import before_execution
-from connectors.spark.jvm import analyzed_plan, frame_of, has_jvm, java_names, optimized_plan
+from connectors.spark.jvm import analyzed_plan, frame_in, has_jvm, java_names, jvm_frame, optimized_plan
 from pruning.errors import InvalidKeysError
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
 from pruning.keys.key_set import KeyLimits
@@ -215,7 +215,8 @@ def _limited(df: DataFrame, most: int) -> DataFrame:
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     )
     plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, analyzed_plan(df))
-    return frame_of(spark, plan)
+    # In the session of the JVM that runs `df`, which may be another one than Python's.
+    return frame_in(spark, jvm_frame(df).sparkSession(), plan)
 
 
 def _bytes_read(df: DataFrame) -> int:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.parquet.row_groups import FileRef
 from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names, jvm_session
+from connectors.spark.own_queries import own_query
 from connectors.spark.transfer import JvmList
 from pruning.limits import LIMITS, Limits
 from pruning.values.byte_strings import IntArray
@@ -88,7 +89,7 @@ class SparkFiles:
             False,  # noqa: FBT003 - Java has no names
             jvm.scala.Option.empty(),
         )
-        return frame_of(self._spark, local).toArrow()
+        return own_query(frame_of(self._spark, local)).toArrow()
 
     def restricted(self, kept: BoolArray) -> DataFrame:
         """The DataFrame over only the files where `kept` is True, with the same columns and listing."""

@@ -21,7 +21,8 @@ from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import NO_FAILURE, NO_TROUBLE, warn
 from connectors.registry import before_execution, optimized, optimized_query, pinned_plan
-from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
+from connectors.spark.jvm import analyzed_plan, error_kind, optimized_plan, same_frame
+from connectors.spark.own_queries import optimized_once
 from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate
 from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
@@ -270,7 +271,7 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
 
 def _rewritten(query: QueryRun) -> DataFrame:
     """The pruned query, optimised: Spark does it before the first action anyway, and here an error can be caught."""
-    result = frame_of(query.plan.spark, query.rewritten())
+    result = optimized_once(query.plan.spark, query.rewritten())
     before_execution(query.plan.spark, optimized_plan(result))
     return result
 

@@ -14,6 +14,7 @@ from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.table_scan import NO_TROUBLE, warn
 from connectors.registry import before_execution
 from connectors.spark.jvm import frame_of
+from connectors.spark.own_queries import own_query
 from connectors.spark.plan_reader import SparkPlan, optimized_stream
 from pruning.keys.cache import PruningCache
 from pruning.options import BroadcastStrategy, PruningOptions
@@ -59,7 +60,7 @@ def _emptied_side(query: QueryRun) -> Reason | None:
     """
     sides = list(_pruned_sides(query))
     frames = [frame_of(query.plan.spark, query.plan.replaced(side, query.replacements)) for side in sides]
-    builds = [Build(f"a row of a join with {_STREAM}", df.isEmpty) for df in frames]
+    builds = [Build(f"a row of a join with {_STREAM}", own_query(df).isEmpty) for df in frames]
     for is_empty in query.builds.scheduler.run_all(builds):
         if isinstance(is_empty, Reason):
             return is_empty

@@ -77,12 +77,17 @@ def physical_plan(df: DataFrame) -> Any:
 
 def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
     """The DataFrame of a logical plan in the JVM."""
+    return frame_in(spark, jvm_session(spark), plan)
+
+
+def frame_in(spark: SparkSession, session: Any, plan: Any) -> DataFrame:
+    """The DataFrame of a logical plan that runs in a session of the JVM; Python takes it for one of `spark`."""
     jvm: Any = spark._jvm
     of_rows = jvm.__dict__.get(_OF_ROWS)
     if of_rows is None:
         # py4j asks the JVM at each mention of a static method whether the class has it.
         of_rows = jvm.__dict__[_OF_ROWS] = java_names(spark).org.apache.spark.sql.classic.Dataset.ofRows
-    return DataFrame(of_rows(jvm_session(spark), plan), spark)
+    return DataFrame(of_rows(session, plan), spark)
 
 
 def same_frame(df: DataFrame) -> DataFrame:

@@ -157,7 +157,7 @@ def is_candidate(spark: SparkSession, plan: Any, least_bytes: int, size_calls: s
 
 _FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
 _STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
-_OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer")
+_OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer", others=("OwnQueries",))
 _OWN = JavaFile("connectors.spark", "OwnColumns")
 
 

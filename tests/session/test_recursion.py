@@ -7,7 +7,7 @@ import pytest
 from connectors.session.session_pruning import records
 from pruning import history
 from sample_data.rows import Rows
-from tests.queries.star import FILES
+from tests.queries.star import FILES, OPTIONS
 
 pytestmark = pytest.mark.spark
 
@@ -39,3 +39,17 @@ def test_steps_of_a_recursion_are_one_query(spark, star, enabled, days, kept):
     assert 1 == len([each for each in records(spark) if not any(each is one for one in before)])
     planned = [(each.planned.files_kept, each.planned.files_total) for each in history(spark)[0].tables]
     assert ([] if kept is None else [(kept, FILES)]) == planned
+
+
+# All days, so that no filter is worth its build.
+EVERY = "(SELECT day FROM {star}days)"
+
+
+@pytest.mark.parametrize(("days", "plans"), [(FIRST_MONTH, 2), (DRAWN, 2), (EVERY, 1)], ids=["table", "drawn", "every"])
+def test_a_recursion_is_planned_once_and_its_refusal_is_known(spark, star, enabled, planned, days, plans):
+    """Spark plans each step anew; by the second run the refusal of the first is known, so it is not planned at all."""
+    query = CHAIN.format(star=star, days=days.format(star=star))
+    enabled(OPTIONS.with_limits(refused_query_seconds=600.0))
+    for _ in range(2):
+        assert STEPS + 1 == len(spark.sql(query).collect()), days
+    assert plans == planned()

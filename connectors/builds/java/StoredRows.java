@@ -15,9 +15,12 @@ public class StoredRows {
     private final Dataset rows;
     private LogicalRDD leaf;
 
-    public StoredRows(SparkSession session, LogicalPlan plan) {
+    /**
+     * The session of the query, and the one that runs the plan.
+     */
+    public StoredRows(SparkSession session, SparkSession runs, LogicalPlan plan) {
         this.session = session;
-        this.rows = Dataset.ofRows(session, plan);
+        this.rows = Dataset.ofRows(runs, plan);
     }
 
     public QueryExecution execution() {

@@ -1,6 +1,5 @@
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.execution.QueryExecution;
 
@@ -41,7 +40,7 @@ public class ListedExecution extends QueryExecution {
                 return null;
             }
             LogicalPlan plan = withoutFilters == null ? listed.plan()
-                : Dataset.ofRows(sparkSession(), withoutFilters).queryExecution().optimizedPlan();
+                : new OwnQueries(sparkSession()).optimized(withoutFilters).queryExecution().optimizedPlan();
             return columns(plan).equals(columns(analyzed())) ? plan : null;
         } catch (Exception unknown) {
             // Spark raises an error of the query itself again.

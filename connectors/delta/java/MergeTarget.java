@@ -11,8 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
@@ -114,9 +112,9 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
     }
 
     /**
-     * True if some row of the files at these paths of the log passes the filters of the target; it starts a job.
+     * The plan of the rows of the files at these paths of the log that pass the filters of the target.
      */
-    public boolean hasRow(String paths) {
+    public LogicalPlan rows(String paths) {
         TahoeBatchFileIndex all = chosen(leaf);
         Seq some = at(paths, all);
         PrunedFileIndex index = new PrunedFileIndex(all, (Snapshot) all.snapshot(), scala.Option.empty(), some,
@@ -132,7 +130,7 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
             index.learn(conditions.get(at));
         }
         side.setAnalyzed();
-        return !Dataset.ofRows((SparkSession) all.spark(), side).isEmpty();
+        return side;
     }
 
     /**

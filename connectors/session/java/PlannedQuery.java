@@ -3,6 +3,8 @@ import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 
@@ -43,23 +45,25 @@ public class PlannedQuery {
     /**
      * A hash of the plan without the names and ids of its columns, alike for equal queries.
      *
-     * Canonicalized, an existence join still has the id of its column of matches, so it is hashed as a semijoin.
+     * Canonicalized, an existence join still has the id of its column of matches, so it is hashed as a semijoin; and a
+     * recursion has a number and the ids of its columns, so it is hashed as a union over a row.
      */
     public int digest() {
-        return new WithoutExistenceIds().apply(plan.canonicalized()).hashCode();
+        return new WithoutIds().apply(plan.canonicalized()).hashCode();
     }
 
     /**
-     * Makes semijoins of the existence joins of a plan.
+     * Makes semijoins of the existence joins of a plan, and unions of its recursions, which Spark has from 4.1 on.
      */
-    public static class WithoutExistenceIds implements java.util.function.Function {
+    public static class WithoutIds implements java.util.function.Function {
         public Object apply(Object plan) {
             LogicalPlan found = PlanCopy.mapped((LogicalPlan) plan, this);
             if (found instanceof Join && ((Join) found).joinType() instanceof ExistenceJoin) {
                 Join join = (Join) found;
                 return new Join(join.left(), join.right(), LeftSemi$.MODULE$, join.condition(), join.hint());
             }
-            return found;
+            return found.nodeName().equals("UnionLoop") ? new Union(found.children(), false, false)
+                : found.nodeName().equals("UnionLoopRef") ? new OneRowRelation() : found;
         }
     }
 

@@ -32,9 +32,8 @@ public class StreamOptimizer extends scala.runtime.AbstractFunction0 {
 
     public LogicalPlan optimized() {
         SQLConf conf = session.sessionState().conf().clone();
-        String excluded = conf.getConfString(EXCLUDED, "");
         String rules = prunesPartitions ? COPIES : COPIES + "," + PARTITIONS;
-        conf.setConfString(EXCLUDED, excluded.isEmpty() ? rules : excluded + "," + rules);
+        conf.setConfString(EXCLUDED, OwnQueries.excluded(session, rules));
         return (LogicalPlan) SQLConf$.MODULE$.withExistingConf(conf, this);
     }
 
