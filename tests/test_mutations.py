@@ -444,6 +444,14 @@ MUTANTS = {
         "*()",
         run_of("connectors/parquet/test_writers.py"),
     ),
+    "texts-are-copied-to-files-whose-footers-nobody-read": Mutant(
+        *("connectors/pipeline/copied_conditions.py", "        table.row_groups(np.arange(count), [column], ())\n", ""),
+        run_of("connectors/pipeline/test_copied_conditions.py"),
+    ),
+    "numbers-are-copied-to-files-whose-footers-nobody-read": Mutant(
+        *("connectors/pipeline/copied_conditions.py", "count = len(table.files([column]))", "count = 1"),
+        run_of("connectors/pipeline/test_copied_conditions.py"),
+    ),
     "every-version-of-a-writer-errs": Mutant(
         *("connectors/parquet/writers.py", "            and writer.version < self.fixed\n", ""),
         run_of("connectors/parquet/test_writers.py"),

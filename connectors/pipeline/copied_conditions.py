@@ -26,7 +26,7 @@ from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
 from pruning.values.ranges import RangeSet
 
-# Types of which some files have fewer digits, or wrong bounds or page indexes by their writer.
+# Types of which some files have fewer digits, or wrong bounds or page indexes by one of several writers.
 _SEEN_IN_FOOTERS = frozenset({"binary", "decimal", "string"})
 _Widen = Callable[[RangeSet], RangeSet]
 
@@ -88,9 +88,12 @@ class _Widened:
         spark = self.metadata.plan.spark
         if capabilities_of(spark, table, types, [column], exact=False).push_refusal is not None:
             return False
-        if column.type is None or column.type.name not in _SEEN_IN_FOOTERS or column.is_partition:
+        if column.type is None or column.is_partition:
             return True
+        # A table without a log reads the footers of all files here, and knows then what each type may be compared with.
         count = len(table.files([column]))
+        if column.type.name not in _SEEN_IN_FOOTERS:
+            return True
         if count > self.metadata.limits.max_footers:
             return column.type.name != "decimal"
         # Footers tell the digits of each file, and the writers that err.
