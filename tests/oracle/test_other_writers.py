@@ -164,6 +164,30 @@ def test_wrong_bloom_filters_are_not_asked(pruned_frame, spark, tmp_path):
         assert "EqualTo" not in plan
 
 
+# Failure catalogue 180: Spark copies a list of values to equal columns, whose files may have such filters.
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_values_are_not_copied_to_files_with_bloom_filters(pruned_frame, spark, tmp_path, format_):
+    # A dictionary is written only of values that repeat.
+    repeated = scattered().take([at for at in range(200) for _ in range(4)])
+    whole = write(spark, tmp_path / "f", format_, repeated, Layout(file_rows=200, group_rows=100)).whole()
+    keys = spark.createDataFrame([("w00370", "y"), ("w01200", "y"), ("w00380", "n")], "word string, flag string")
+    keys.write.parquet(str(tmp_path / "d"))
+    small = spark.read.parquet(str(tmp_path / "d"))
+    blooms = {"parquet.bloom.filter.enabled": "true", "parquet.enable.dictionary": "false"}
+    for name, confs in {"healthy": {}, "p": blooms}.items():
+        lake = write(spark, tmp_path / name, format_, scattered(), Layout(file_rows=50), confs=confs)
+        for path in data_files(lake) if confs else ():
+            without_bits(path)
+        query = whole.join(lake.whole().select("word"), "word").join(small.where("flag = 'y'"), "word")
+        rows = Rows(query.collect())
+        assert 8 == len(rows)
+        result = pruned_frame(query, options=replace(ALWAYS, broadcast_strategy="NONE"))
+        assert rows == Rows(result.collect())
+        found = next(each for each in report(result).tables if each.planned.table == "f")
+        # By their dictionaries, two row groups have the keys.
+        assert (800 if confs else 200) == found.measured.rows_scanned
+
+
 def without_orders(created_by: str) -> Callable[[Struct], None]:
     def edit(metadata: Struct) -> None:
         metadata.pop(7)
