@@ -15,6 +15,8 @@ from connectors.spark.jvm import JavaFile
 from connectors.spark.session_state import state_of
 from pruning import prune
 from tests.connectors.delta import test_file_index as checks
+from tests.connectors.delta import test_other_writers as other_writers
+from tests.connectors.delta.other_writers import counts, recounted, thinned
 from tests.connectors.delta.test_file_index import OPTIONS, lake, query_of, rows_of
 
 __all__ = ["lake"]
@@ -58,6 +60,15 @@ def check_new_version(spark, lake, tmp_path):
     assert sorted([*before, (900, 22, "p 1")], key=repr) == after
 
 
+def check_mixed_counts(spark, lake, tmp_path):  # noqa: ARG001
+    made = thinned(spark, tmp_path / "made")
+
+    def recount(rows, nulls, *, bounds):
+        return recounted(made, tmp_path / "t", counts(rows, nulls, bounds=bounds))
+
+    other_writers.test_delta_is_asked_by_nothing_that_mixed_counts_mislead(spark, tmp_path, recount, 3, 3, bounds=True)
+
+
 MUTANTS = {
     "partition-conditions-are-not-evaluated": JavaMutant(
         "if (((Boolean) holds).booleanValue()) {", "if (true) {", check_partitions
@@ -66,6 +77,9 @@ MUTANTS = {
     "indexes-of-other-files-are-equal": JavaMutant(" && files.equals(that.files)", "", check_equality),
     "later-conditions-skip-no-file": JavaMutant(
         "return unknown.isEmpty() || left.size() < 2 ? left", "return true ? left", check_later_conditions
+    ),
+    "delta-is-asked-by-what-pruning-has-added": JavaMutant(
+        "at(listed(unknown), left)", "at(listed(dataFilters), left)", check_mixed_counts
     ),
     "file-lists-are-kept-over-versions": JavaMutant(
         "Long.valueOf(snapshot.version()), sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums,\n"
