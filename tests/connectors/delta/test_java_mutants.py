@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -15,8 +15,6 @@ from connectors.spark.jvm import JavaFile
 from connectors.spark.session_state import state_of
 from pruning import prune
 from tests.connectors.delta import test_file_index as checks
-from tests.connectors.delta import test_other_writers as other_writers
-from tests.connectors.delta.other_writers import counts, recounted, thinned
 from tests.connectors.delta.test_file_index import OPTIONS, lake, query_of, rows_of
 
 __all__ = ["lake"]
@@ -60,13 +58,13 @@ def check_new_version(spark, lake, tmp_path):
     assert sorted([*before, (900, 22, "p 1")], key=repr) == after
 
 
-def check_mixed_counts(spark, lake, tmp_path):  # noqa: ARG001
-    made = thinned(spark, tmp_path / "made")
-
-    def recount(rows, nulls, *, bounds):
-        return recounted(made, tmp_path / "t", counts(rows, nulls, bounds=bounds))
-
-    other_writers.test_delta_is_asked_by_nothing_that_mixed_counts_mislead(spark, tmp_path, recount, 3, 3, bounds=True)
+def check_several_files(spark, lake, tmp_path):  # noqa: ARG001
+    """Several files are left, which Delta could list again."""
+    query = query_of(lake, "parts")
+    expected = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert expected == checks.rows_without_listing(spark, result)
+    assert {"parts": (3, 3)} == checks.files(result)
 
 
 MUTANTS = {
@@ -79,7 +77,14 @@ MUTANTS = {
         "return unknown.isEmpty() || left.size() < 2 ? left", "return true ? left", check_later_conditions
     ),
     "delta-is-asked-by-what-pruning-has-added": JavaMutant(
-        "at(listed(unknown), left)", "at(listed(dataFilters), left)", check_mixed_counts
+        "if (!isSeen(condition) && !known.contains(named(condition))) {",
+        "if (!isSeen(condition)) {",
+        check_several_files,
+    ),
+    "delta-is-asked-by-what-spark-infers": JavaMutant(
+        "if (!isSeen(condition) && !known.contains(named(condition))) {",
+        "if (!known.contains(named(condition))) {",
+        check_several_files,
     ),
     "file-lists-are-kept-over-versions": JavaMutant(
         "Long.valueOf(snapshot.version()), sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums,\n"
@@ -128,8 +133,9 @@ def checked(spark, lake, tmp_path, mutant: JavaMutant) -> None:
     done.result()
 
 
-def test_check_passes_without_a_mutation(spark, lake, tmp_path):
-    checked(spark, lake, tmp_path, INTACT)
+@pytest.mark.parametrize("check", [check_new_version, check_several_files])
+def test_check_passes_without_a_mutation(spark, lake, tmp_path, check):
+    checked(spark, lake, tmp_path, replace(INTACT, check=check))
 
 
 @pytest.mark.quick(len(MUTANTS))
