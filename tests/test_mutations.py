@@ -460,6 +460,14 @@ MUTANTS = {
         "*()",
         run_of("connectors/parquet/test_writers.py"),
     ),
+    "texts-are-copied-to-files-whose-footers-nobody-read": Mutant(
+        *("connectors/pipeline/copied_conditions.py", "        table.row_groups(np.arange(count), [column], ())\n", ""),
+        run_of("connectors/pipeline/test_copied_conditions.py"),
+    ),
+    "numbers-are-copied-to-files-whose-footers-nobody-read": Mutant(
+        *("connectors/pipeline/copied_conditions.py", "count = len(table.files([column]))", "count = 1"),
+        run_of("connectors/pipeline/test_copied_conditions.py"),
+    ),
     "every-version-of-a-writer-errs": Mutant(
         *("connectors/parquet/writers.py", "            and writer.version < self.fixed\n", ""),
         run_of("connectors/parquet/test_writers.py"),
@@ -478,9 +486,39 @@ MUTANTS = {
     ),
     "lists-of-keys-ask-the-bloom-filters-of-files": Mutant(
         "connectors/scan/literals.py",
-        "listed = hidden_sql(in_list_sql(column, ranges.type, ranges.points()))",
-        "listed = in_list_sql(column, ranges.type, ranges.points())",
+        "listed if is_listed else hidden_sql(listed)",
+        "listed",
         run_of("connectors/scan/test_literals.py"),
+    ),
+    "lists-of-keys-ask-bloom-filters-of-files-with-some": Mutant(
+        *("pruning/scan/scan_plan.py", "not column.may_have_bloom_filters and capabilities", "capabilities"),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "one-row-group-without-a-bloom-filter-tells-of-all": Mutant(
+        *("pruning/scan/statistics.py", "bool(self.has_bloom_filter.any())", "bool(self.has_bloom_filter.all())"),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "footers-tell-of-no-bloom-filter": Mutant(
+        *(
+            "connectors/parquet/footer.py",
+            "_distinct(data, offsets), _BLOOM in offsets)",
+            "_distinct(data, offsets), False)",
+        ),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "an-unread-footer-has-no-bloom-filter": Mutant(
+        *(
+            "connectors/parquet/row_groups.py",
+            "        has_bloom_filter: bool = True,\n",
+            "        has_bloom_filter: bool = False,\n",
+        ),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "copies-of-a-list-ask-bloom-filters": Mutant(
+        "connectors/pipeline/copied_conditions.py",
+        "return seen is not None and not seen.may_have_bloom_filters",
+        "return seen is not None",
+        run_of("connectors/pipeline/test_copied_conditions.py"),
     ),
     "only-nan-is-a-wrong-order": Mutant(
         *("connectors/delta/bounds.py", " & ~coded(highs, type_).nan).any())", ").any())"),

@@ -33,7 +33,7 @@ from pruning.values.byte_strings import IntArray
 
 _TYPE_DEFINED = 1
 # Fields of a chunk's metadata, and of an entry of its encoding statistics.
-_TYPE, _ENCODINGS, _PATH, _CODEC, _DATA_PAGES, _DICTIONARY, _STATISTICS, _PAGES = 1, 2, 3, 4, 9, 11, 12, 13
+_TYPE, _ENCODINGS, _PATH, _CODEC, _DATA_PAGES, _DICTIONARY, _STATISTICS, _PAGES, _BLOOM = 1, 2, 3, 4, 9, 11, 12, 13, 14
 _PAGE_TYPE, _PAGE_ENCODING = 1, 2
 _DATA_PAGE_TYPES, _PLAIN, _DICTIONARY_ENCODINGS = (0, 3), 0, (2, 8)
 # Bytes of a dictionary page for each INT32 and INT64 in it, and the codecs that leave numbers about as long.
@@ -225,10 +225,12 @@ class ChunkMetadata:
     """The `Statistics` of a chunk by field id, None if it has none, and the number of different values.
 
     `distinct` is estimated by the size of a dictionary of integers that encodes all values; `UNKNOWN` without one.
+    `has_bloom_filter` is True also where that is not known.
     """
 
     statistics: Struct | None = None
     distinct: int = UNKNOWN
+    has_bloom_filter: bool = True
 
 
 def chunk_metadata(footer: Footer, group: int, leaf: int) -> ChunkMetadata:
@@ -243,7 +245,7 @@ def chunk_metadata(footer: Footer, group: int, leaf: int) -> ChunkMetadata:
         if tuple(part.decode("utf-8") for part in path) != footer.schema.paths[leaf]:
             return ChunkMetadata()
         statistics = read_struct(data, offsets[_STATISTICS])[0] if _STATISTICS in offsets else None
-        return ChunkMetadata(statistics, _distinct(data, offsets))
+        return ChunkMetadata(statistics, _distinct(data, offsets), _BLOOM in offsets)
     except _MALFORMED:
         return ChunkMetadata()
 

@@ -163,6 +163,7 @@ class _Series:
     bounds: list[ChunkBounds] = field(default_factory=list)
     distinct: list[int] = field(default_factory=list)
     file_only: list[bool] = field(default_factory=list)
+    has_bloom_filter: list[bool] = field(default_factory=list)
     digits: int | None = None
     faults: dict[str, None] = field(default_factory=dict)
     is_misled: bool = False
@@ -172,7 +173,10 @@ class _Series:
         place = locate(footer.schema, self.column, case_sensitive=case_sensitive)
         if place.leaf is None or place.type is None:
             for rows in footer.rows.tolist():
-                self.add(ChunkBounds(nulls=rows) if place.is_missing else _NOTHING)
+                if place.is_missing:
+                    self.add(ChunkBounds(nulls=rows), has_bloom_filter=False)
+                else:
+                    self.add(_NOTHING)
             return
         fault = footer.writer.fault(place.type)
         if fault is not None:
@@ -192,13 +196,23 @@ class _Series:
             chunk = chunk_metadata(footer, group, place.leaf)
             found = chunk.statistics
             known = found and chunk_bounds(found, rows, decodes, has_null_parents=place.has_null_parents)
-            self.add(known or _NOTHING, chunk.distinct, is_file_only=is_file_only)
+            self.add(
+                known or _NOTHING, chunk.distinct, is_file_only=is_file_only, has_bloom_filter=chunk.has_bloom_filter
+            )
 
-    def add(self, bounds: ChunkBounds, distinct: int = UNKNOWN, *, is_file_only: bool = False) -> None:
+    def add(
+        self,
+        bounds: ChunkBounds,
+        distinct: int = UNKNOWN,
+        *,
+        is_file_only: bool = False,
+        has_bloom_filter: bool = True,
+    ) -> None:
         """One row group, which its reader cannot skip by the column if `is_file_only`."""
         self.bounds.append(bounds)
         self.distinct.append(distinct)
         self.file_only.append(is_file_only)
+        self.has_bloom_filter.append(has_bloom_filter)
 
     def statistics(self) -> ColumnStatistics:
         """All entries as arrays."""
@@ -213,6 +227,7 @@ class _Series:
             may_have_nan=np.full(len(self.bounds), self.type.is_float),
             file_only=np.array(self.file_only, bool),
             distinct=np.array(self.distinct, np.int64),
+            has_bloom_filter=np.array(self.has_bloom_filter, bool),
         )
 
 

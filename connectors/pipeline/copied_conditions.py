@@ -26,7 +26,7 @@ from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
 from pruning.values.ranges import RangeSet
 
-# Types of which some files have fewer digits, or wrong bounds or page indexes by their writer.
+# Types of which some files have fewer digits, or wrong bounds or page indexes by one of several writers.
 _SEEN_IN_FOOTERS = frozenset({"binary", "decimal", "string"})
 _Widen = Callable[[RangeSet], RangeSet]
 
@@ -37,17 +37,18 @@ def with_copies(
     """The capabilities of a scan; `copies` are the leaves that get conditions as well, by the name of its column."""
     if not any(copies.values()):
         return capabilities
-    return replace(capabilities, widen=_Widened(capabilities.widen, copies, metadata))
+    found = _Copies(capabilities.widen, copies, metadata)
+    return replace(capabilities, widen=found.widened, may_list=found.may_list)
 
 
 @dataclass(frozen=True, slots=True)
-class _Widened:
+class _Copies:
     own: Callable[[str, RangeSet], RangeSet]
     copies: Mapping[str, Sequence[tuple[Node, int]]]
     metadata: PlanMetadata
     _read_safely: dict[tuple[int, int], bool] = field(default_factory=dict)
 
-    def __call__(self, name: str, ranges: RangeSet) -> RangeSet:
+    def widened(self, name: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` that is safe for all storage; every value if one would widen what another has."""
         every: list[_Widen] = [partial(self.own, name)]
         every += [partial(self._safe, *each) for each in self.copies.get(name, ())]
@@ -57,6 +58,23 @@ class _Widened:
         if found is ranges or all(_is_safe(ranges, found, widen) for widen in every):
             return found
         return RangeSet.all(ranges.type)
+
+    def may_list(self, name: str) -> bool:
+        """True if the files of all copies of a column are known to have no bloom filter of it."""
+        return all(self._has_no_bloom_filter(*each) for each in self.copies.get(name, ()))
+
+    def _has_no_bloom_filter(self, leaf: Node, column: int) -> bool:
+        if not isinstance(leaf, Relation) or isinstance(table := self.metadata.table(leaf), Reason):
+            return False
+        found = plan_column(table, leaf, column)
+        if found.is_partition or found.type is None:
+            return found.is_partition
+        every = np.arange(len(table.files([found])))
+        # The log of a table does not tell, so footers are read, as many as are read at the same time.
+        if len(every) > self.metadata.limits.footer_threads:
+            return False
+        seen = table.row_groups(every, [found], ()).columns.get(found.name)
+        return seen is not None and not seen.may_have_bloom_filters
 
     def _safe(self, leaf: Node, column: int, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` with which the storage of a leaf skips soundly; every value if that is not known."""
@@ -88,9 +106,12 @@ class _Widened:
         spark = self.metadata.plan.spark
         if capabilities_of(spark, table, types, [column], exact=False).push_refusal is not None:
             return False
-        if column.type is None or column.type.name not in _SEEN_IN_FOOTERS or column.is_partition:
+        if column.type is None or column.is_partition:
             return True
+        # A table without a log reads the footers of all files here, and knows then what each type may be compared with.
         count = len(table.files([column]))
+        if column.type.name not in _SEEN_IN_FOOTERS:
+            return True
         if count > self.metadata.limits.max_footers:
             return column.type.name != "decimal"
         # Footers tell the digits of each file, and the writers that err.

@@ -3,8 +3,8 @@
 Every literal folds to a constant before file skipping evaluates it. Dates and timestamps are written as numbers of days
 and microseconds, since the conversion of Python objects depends on the process's time zone. Text is written as hex.
 
-A key reaches storage as `>=` and `<=`, not as `=` or `IN`: for these, the reader of Parquet files would also believe
-their bloom filters, at which a stock join never looks.
+A key reaches storage as `>=` and `<=`. For `=` and `IN`, the reader of Parquet files would also believe their bloom
+filters, at which a stock join never looks, so these are used only where there is none.
 """
 
 from __future__ import annotations
@@ -67,15 +67,17 @@ def hidden_sql(predicate: str) -> str:
     return f"coalesce({predicate}, false)"
 
 
-def points_sql(column: str, ranges: RangeSet, most: int = LIMITS.max_ranges) -> str:
+def points_sql(column: str, ranges: RangeSet, most: int = LIMITS.max_ranges, *, is_listed: bool = False) -> str:
     """A predicate that is TRUE exactly where `column` lies in `ranges`, whose values can be listed.
 
-    Storage sees few ranges one by one, at most `most`, and of more their span.
+    Storage sees few ranges one by one, at most `most`, and of more their span; each value as well if `is_listed`.
     """
-    if len(ranges) <= min(most, _LISTED_APART):
-        return ranges_sql(column, ranges)
-    listed = hidden_sql(in_list_sql(column, ranges.type, ranges.points()))
-    return f"{ranges_sql(column, ranges.span())} AND {listed}"
+    is_few = len(ranges) <= min(most, _LISTED_APART)
+    seen = ranges_sql(column, ranges if is_few else ranges.span())
+    if is_few and not is_listed:
+        return seen
+    listed = in_list_sql(column, ranges.type, ranges.points())
+    return f"{seen} AND {listed if is_listed else hidden_sql(listed)}"
 
 
 def in_list_sql(column: str, type_: ValueType, points: Codes) -> str:

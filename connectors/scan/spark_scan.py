@@ -160,7 +160,7 @@ def _literal_test(decision: FilterDecision, column: Column, limits: Limits) -> s
     (domain,) = decision.filter.domains.values()
     match decision.test, decision.is_pushed:
         case RowFilter.IN_LIST, True:
-            return points_sql(column.sql, domain.ranges, limits.max_ranges)
+            return points_sql(column.sql, domain.ranges, limits.max_ranges, is_listed=decision.is_listed)
         case RowFilter.IN_LIST, False:
             return hidden_sql(in_list_sql(column.sql, domain.type, domain.ranges.points()))
         case _, is_pushed:

@@ -210,6 +210,8 @@ class PushdownCapabilities:
     - `widen`: a column, ranges -> ranges with which storage, which compares bounds as stored, skips soundly
     - `file_only`: columns on which the reader of files takes no predicate, so that it skips no row groups by them
     - `pushes_without_statistics`: the files are unknown, so ranges are pushed without knowing how much they skip
+    - `may_list`: a column -> True if other scans to which the engine copies a list of its values look for them in no
+      bloom filter of a file
     """
 
     accepts_file_list: bool
@@ -219,3 +221,4 @@ class PushdownCapabilities:
     widen: Callable[[str, RangeSet], RangeSet]
     file_only: frozenset[str] = frozenset()
     pushes_without_statistics: bool = False
+    may_list: Callable[[str], bool] = lambda _: True

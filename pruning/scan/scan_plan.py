@@ -50,6 +50,7 @@ class FilterDecision:
 
     It is 1.0 for all that is known where `is_ratio_known` is False: neither statistics nor the query tell of it.
     `is_pushed` is False for a row filter that is hidden from storage, which would read more bytes and skip nothing.
+    `is_listed` is True for a pushed list that storage sees value by value, to look for them in dictionaries.
     """
 
     filter: KeyFilter
@@ -58,6 +59,7 @@ class FilterDecision:
     reasons: tuple[Reason, ...]
     is_pushed: bool = True
     is_ratio_known: bool = True
+    is_listed: bool = False
 
     def passing_ratio(self, limits: Limits) -> float:
         """The share of scanned rows that is expected to leave the scan."""
@@ -207,7 +209,15 @@ def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     test, reasons = _choose_test(each, ratio, share, literals, capabilities, options)
     is_literal = test in {RowFilter.RANGES, RowFilter.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept, options.limits)
-    return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed, is_known)
+    is_listed = is_pushed and test is RowFilter.IN_LIST and _may_list(each, scanned, capabilities)
+    return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed, is_known, is_listed)
+
+
+def _may_list(each: KeyFilter, scanned: Containers, capabilities: PushdownCapabilities) -> bool:
+    """True if a reader that is asked for single values looks at no bloom filter, which a join never does."""
+    (name,) = each.domains
+    column = scanned.columns.get(name)
+    return column is not None and not column.may_have_bloom_filters and capabilities.may_list(name)
 
 
 def _is_pushed(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan

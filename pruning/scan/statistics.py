@@ -48,7 +48,8 @@ class ColumnStatistics:
     NaN is known to be absent. `is_partition` marks exact values from the layout. `file_only` marks row groups that
     their reader cannot skip by the column, since it takes no predicate on the column as the file stores it; None marks
     none. `distinct` estimates the different values of each container, `UNKNOWN` where storage does not tell; no skip
-    rests on it.
+    rests on it. `has_bloom_filter` is False for row groups in which a reader finds no bloom filter of the column; None
+    where that is not known of any.
     """
 
     type: ValueType
@@ -61,6 +62,7 @@ class ColumnStatistics:
     is_partition: bool = False
     file_only: BoolArray | None = None
     distinct: IntArray | None = None
+    has_bloom_filter: BoolArray | None = None
 
     def __post_init__(self) -> None:
         arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
@@ -108,7 +110,13 @@ class ColumnStatistics:
             may_have_nan=self.may_have_nan[indices],
             file_only=None if self.file_only is None else self.file_only[indices],
             distinct=None if self.distinct is None else self.distinct[indices],
+            has_bloom_filter=None if self.has_bloom_filter is None else self.has_bloom_filter[indices],
         )
+
+    @property
+    def may_have_bloom_filters(self) -> bool:
+        """False if a reader finds no bloom filter of the column in any of the containers."""
+        return self.has_bloom_filter is None or bool(self.has_bloom_filter.any())
 
     def seen_by_reader(self) -> ColumnStatistics:
         """The statistics by which the reader skips row groups: unknown where `file_only`."""

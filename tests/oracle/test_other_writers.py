@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,13 +15,14 @@ from pruning import PruningOptions, report
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows
 from tests.connectors.hand_made import Struct, chunk, edit_footer, set_bounds, set_text, statistics
-from tests.costs import ALWAYS
+from tests.costs import ALWAYS, PLANNED_SCANS
 from tests.oracle.lakes import Layout, data_files, write
 from tests.oracle.other_writers import bounds_with_length, inverted_page_index
 
 pytestmark = pytest.mark.spark
 
 CLICKHOUSE, UNKNOWN = "ClickHouse version 26.3.3 (build 1f)", "another writer"
+XITONGSYS = "parquet-go version latest"
 
 
 def joined(df: DataFrame, column: str, *keys: object) -> DataFrame:
@@ -90,6 +92,43 @@ def test_page_indexes_of_other_writers_are_believed_as_for_a_literal(pruned_fram
     assert (2, len(literal.collect())) == (len(query.collect()), len(pruned_frame(query, options=ALWAYS).collect()))
 
 
+# A key for each of eight files.
+KEYS = [f"{letter}{end}" for letter in "defg" for end in (letter * 3, "zzz")]
+
+
+# An outer join and a division let no key of `d` reach `p`; Spark copies the condition on `f.k` to it.
+COPIES = """
+SELECT t.k, w, n FROM (
+  SELECT f.k, 10 / sum(f.v + 1) AS w, max(p.v) AS n FROM f LEFT JOIN p ON f.k = p.k GROUP BY f.k
+  HAVING 10 / sum(f.v + 1) > 0
+) t JOIN d ON t.k = d.k WHERE d.flag = 'y'
+"""
+
+
+# Failure catalogue 176: Spark copies a filter of ours to the files of another table.
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+@pytest.mark.parametrize("errs", [True, False])
+def test_filters_are_not_copied_to_files_of_writers_that_err(pruned_frame, spark, tmp_path, format_, errs):
+    keys = ", ".join(map(repr, KEYS))
+    rows = spark.range(0, 400_000, 1, 8).selectExpr(f"array({keys})[int(id DIV 50000)] AS k", "id AS v")
+    rows.write.format(format_).save(str(tmp_path / "f"))
+    if errs:
+        inverted_page_index(tmp_path / "p", XITONGSYS)
+    else:
+        spark.createDataFrame([(key, 2) for key in KEYS], "k string, v int").write.parquet(str(tmp_path / "p"))
+    spark.createDataFrame([("dzzz", "y"), ("dzzz", "n")], "k string, flag string").write.parquet(str(tmp_path / "d"))
+    for name, kind in {"f": format_, "p": "parquet", "d": "parquet"}.items():
+        spark.read.format(kind).load(str(tmp_path / name)).createOrReplaceTempView(name)
+    query = spark.sql(COPIES)
+    (row,) = query.collect()
+    assert 2 == row.n
+    result = pruned_frame(query, options=replace(PLANNED_SCANS, broadcast_strategy="NONE"))
+    assert [row] == result.collect()
+    (table,) = report(result).tables
+    assert "f" == table.planned.table
+    assert (8 if errs else 1, 8) == (table.planned.row_groups_kept, table.planned.row_groups_total)
+
+
 def scattered() -> pa.Table:
     values = [(at * 37 % 200) * 10 for at in range(200)]
     return pa.table({"id": range(200), "word": [f"w{value:05}" for value in values]})
@@ -123,6 +162,30 @@ def test_wrong_bloom_filters_are_not_asked(pruned_frame, spark, tmp_path):
         result = check(pruned_frame, joined(df, "word", *keys), len(keys), (4, 4))
         plan = result._jdf.queryExecution().optimizedPlan().toString()
         assert "EqualTo" not in plan
+
+
+# Failure catalogue 180: Spark copies a list of values to equal columns, whose files may have such filters.
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_values_are_not_copied_to_files_with_bloom_filters(pruned_frame, spark, tmp_path, format_):
+    # A dictionary is written only of values that repeat.
+    repeated = scattered().take([at for at in range(200) for _ in range(4)])
+    whole = write(spark, tmp_path / "f", format_, repeated, Layout(file_rows=200, group_rows=100)).whole()
+    keys = spark.createDataFrame([("w00370", "y"), ("w01200", "y"), ("w00380", "n")], "word string, flag string")
+    keys.write.parquet(str(tmp_path / "d"))
+    small = spark.read.parquet(str(tmp_path / "d"))
+    blooms = {"parquet.bloom.filter.enabled": "true", "parquet.enable.dictionary": "false"}
+    for name, confs in {"healthy": {}, "p": blooms}.items():
+        lake = write(spark, tmp_path / name, format_, scattered(), Layout(file_rows=50), confs=confs)
+        for path in data_files(lake) if confs else ():
+            without_bits(path)
+        query = whole.join(lake.whole().select("word"), "word").join(small.where("flag = 'y'"), "word")
+        rows = Rows(query.collect())
+        assert 8 == len(rows)
+        result = pruned_frame(query, options=replace(ALWAYS, broadcast_strategy="NONE"))
+        assert rows == Rows(result.collect())
+        found = next(each for each in report(result).tables if each.planned.table == "f")
+        # By their dictionaries, two row groups have the keys.
+        assert (800 if confs else 200) == found.measured.rows_scanned
 
 
 def without_orders(created_by: str) -> Callable[[Struct], None]:

@@ -170,8 +170,9 @@ def test_bloom_filters_of_files_are_not_asked(oracle, blooms, column):
     assert scanned(blooms, **{column: values}) == SCATTERED
 
 
-# Failure catalogue 142: bloom filters of another writer. Its dictionaries tell of a range as little as bounds do.
-def test_bloom_filters_and_dictionaries_of_duckdb_are_not_asked(oracle, spark, tmp_path):
+# Failure catalogue 142: bloom filters of another writer. Dictionaries are asked in files without any.
+@pytest.mark.parametrize("has_blooms", [True, False])
+def test_dictionaries_of_duckdb_are_asked_for_values_beside_no_bloom_filter(oracle, spark, tmp_path, has_blooms):
     folder = tmp_path / "t"
     folder.mkdir()
     with duckdb.connect() as writer:
@@ -180,7 +181,7 @@ def test_bloom_filters_and_dictionaries_of_duckdb_are_not_asked(oracle, spark, t
             target = folder / f"{at}.parquet"
             writer.execute(
                 f"COPY (SELECT * FROM rows_arrow WHERE id // 50 = {at} ORDER BY id) TO '{target}' "
-                "(FORMAT parquet, DICTIONARY_SIZE_LIMIT 1000)"
+                f"(FORMAT parquet, DICTIONARY_SIZE_LIMIT 1000, WRITE_BLOOM_FILTER {has_blooms})"
             )
     lake = Lake(spark, str(folder), "parquet")
     for column in ("whole", "long", "word", "raw"):
@@ -190,4 +191,5 @@ def test_bloom_filters_and_dictionaries_of_duckdb_are_not_asked(oracle, spark, t
             Keys.of(column, pa.array(values, type_)),
             expected=skips((4, 4), (4, 4), ReasonCode.UNCLUSTERED, pages=True),
         )
-        assert scanned(lake, **{column: values}) == SCATTERED
+        # By their dictionaries, only one file has the existing key.
+        assert scanned(lake, **{column: values}) == (SCATTERED if has_blooms else 50)

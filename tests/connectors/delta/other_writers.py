@@ -26,9 +26,16 @@ ROWS, FILES, PRICE = 50, 2, 1000
 
 
 def mapped_before(
-    folder: Path, mode: str | None, notes: Mapping[str, Mapping[str, Any]] = STALE, protocol: tuple[int, int] = (1, 2)
+    folder: Path,
+    mode: str | None,
+    notes: Mapping[str, Mapping[str, Any]] = STALE,
+    protocol: tuple[int, int] = (1, 2),
+    partition: str = "",
 ) -> str:
-    """Two files of ids from 0 and of prices from 1000, with statistics by the names of the columns."""
+    """Two files of ids from 0 and of prices from 1000, with statistics by the names of the columns.
+
+    With `partition`, the log has the number of each file as the value of a column `part` under this name.
+    """
     log = folder / "_delta_log"
     log.mkdir(parents=True)
     adds = []
@@ -43,20 +50,22 @@ def mapped_before(
             "maxValues": {"id": ids[-1], "price": prices[-1]},
             "nullCount": {"id": 0, "price": 0},
         }
-        adds.append({"path": path.name, "size": path.stat().st_size, "stats": json.dumps(stats)})
+        values = {partition: str(number)} if partition else {}
+        add = {"path": path.name, "size": path.stat().st_size, "stats": json.dumps(stats), "partitionValues": values}
+        adds.append(add)
     fields = [
         {"name": name, "type": "long", "nullable": True, "metadata": dict(notes.get(name, {}))}
-        for name in ("id", "price")
+        for name in ("id", "price", *(["part"] if partition else []))
     ]
     metadata = {
         "id": "5f0c2a6e-1111-4222-8333-944455566677",
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [],
+        "partitionColumns": ["part"] if partition else [],
         "configuration": {} if mode is None else {"delta.columnMapping.mode": mode},
     }
     versions = {"minReaderVersion": protocol[0], "minWriterVersion": protocol[1]}
-    given = {"partitionValues": {}, "modificationTime": 0, "dataChange": True}
+    given = {"modificationTime": 0, "dataChange": True}
     actions = [{"protocol": versions}, {"metaData": metadata}, *({"add": {**each, **given}} for each in adds)]
     (log / f"{0:020}.json").write_text("".join(json.dumps(each) + "\n" for each in actions))
     return str(folder)

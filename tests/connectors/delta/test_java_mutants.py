@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -58,6 +58,15 @@ def check_new_version(spark, lake, tmp_path):
     assert sorted([*before, (900, 22, "p 1")], key=repr) == after
 
 
+def check_several_files(spark, lake, tmp_path):  # noqa: ARG001
+    """Several files are left, which Delta could list again."""
+    query = query_of(lake, "parts")
+    expected = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert expected == checks.rows_without_listing(spark, result)
+    assert {"parts": (3, 3)} == checks.files(result)
+
+
 MUTANTS = {
     "partition-conditions-are-not-evaluated": JavaMutant(
         "if (((Boolean) holds).booleanValue()) {", "if (true) {", check_partitions
@@ -66,6 +75,16 @@ MUTANTS = {
     "indexes-of-other-files-are-equal": JavaMutant(" && files.equals(that.files)", "", check_equality),
     "later-conditions-skip-no-file": JavaMutant(
         "return unknown.isEmpty() || left.size() < 2 ? left", "return true ? left", check_later_conditions
+    ),
+    "delta-is-asked-by-what-pruning-has-added": JavaMutant(
+        "if (!isSeen(condition) && !known.contains(named(condition))) {",
+        "if (!isSeen(condition)) {",
+        check_several_files,
+    ),
+    "delta-is-asked-by-what-spark-infers": JavaMutant(
+        "if (!isSeen(condition) && !known.contains(named(condition))) {",
+        "if (!known.contains(named(condition))) {",
+        check_several_files,
     ),
     "file-lists-are-kept-over-versions": JavaMutant(
         "Long.valueOf(snapshot.version()), sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums,\n"
@@ -114,8 +133,9 @@ def checked(spark, lake, tmp_path, mutant: JavaMutant) -> None:
     done.result()
 
 
-def test_check_passes_without_a_mutation(spark, lake, tmp_path):
-    checked(spark, lake, tmp_path, INTACT)
+@pytest.mark.parametrize("check", [check_new_version, check_several_files])
+def test_check_passes_without_a_mutation(spark, lake, tmp_path, check):
+    checked(spark, lake, tmp_path, replace(INTACT, check=check))
 
 
 @pytest.mark.quick(len(MUTANTS))

@@ -15,6 +15,7 @@ from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from sample_data.rows import Rows
 from tests.connectors.delta.other_writers import (
+    FIELD_ID,
     FILES,
     PHYSICAL_NAME,
     ROWS,
@@ -145,6 +146,38 @@ def test_keys_and_first_rows_are_not_proved_by_stale_names(spark, tmp_path, mode
             both_ways(spark, query, options)
 
 
+# Delta takes partition values by the noted name, other writers store them by the name of the column.
+@pytest.mark.parametrize("partition", ["part", "col-9c2e"])
+def test_partition_values_under_stale_names_skip_nothing(spark, tmp_path, partition):
+    source = keys(spark, tmp_path / "d", 1)
+    query = "SELECT t.* FROM delta.`{}` t JOIN {} d ON t.part = d.k"
+    notes = {"part": {PHYSICAL_NAME: "col-9c2e", FIELD_ID: 3}}
+    table = mapped_before(tmp_path / "stale", "none", notes, partition=partition)
+    # Delta itself finds no value under the name of the column, so that each is NULL and equals no key.
+    is_null = partition == "part"
+    assert (0 if is_null else ROWS) == spark.sql(query.format(table, source)).count()
+    assert [("stale", 0 if is_null else FILES)] == both_ways(spark, query.format(table, source))
+    both_ways(spark, f"SELECT t.* FROM delta.`{table}` t LEFT ANTI JOIN {source} d ON t.part = d.k")
+    twin = mapped_before(tmp_path / "twin", "none", {}, partition="part")
+    assert ROWS == spark.sql(query.format(twin, source)).count()
+    assert [("twin", 1)] == both_ways(spark, query.format(twin, source))
+
+
+@MODES
+@pytest.mark.parametrize("with_null", [False, True])
+def test_null_safe_joins_of_tables_with_stale_names_lose_no_row(spark, tmp_path, mode, with_null):
+    """Keys without NULL are tested by a bitmap beside all files; with it there is no filter."""
+    null = "UNION ALL SELECT NULL, 'y'" if with_null else ""
+    rows = spark.sql(f"SELECT id AS k, IF(id % 2 = 0, 'y', 'n') AS flag FROM range(40) {null}")
+    rows.coalesce(1).write.format("delta").save(str(tmp_path / "d"))
+    source = f"(SELECT k FROM delta.`{tmp_path / 'd'}` WHERE flag = 'y')"
+    query = "SELECT t.* FROM delta.`{}` t JOIN {} d ON t.id <=> d.k"
+    for name, notes, expected in (("stale", STALE, FILES), ("twin", {}, 1)):
+        table = mapped_before(tmp_path / name, mode, notes)
+        assert 20 == spark.sql(query.format(table, source)).count()
+        assert ([] if with_null else [(name, expected)]) == both_ways(spark, query.format(table, source))
+
+
 def test_ids_and_names_count_where_the_mapping_is_on(spark, tmp_path):
     """These notes are the names of columns once the property says so."""
     for mode in (None, "none", "name"):
@@ -208,6 +241,26 @@ def test_counts_beside_deleted_rows_prove_no_file_of_null_alone(spark, tmp_path,
     assert ("t", 1) not in found
     stock, enabled = merged(spark, table, source, "k", "v", tmp_path / "merged")
     assert {"numTargetRowsUpdated": "2", "numTargetRowsInserted": "0"} == stock == enabled
+
+
+# One file has NULL, "u1" and deleted rows, the other "zz" alone.
+@pytest.mark.parametrize(
+    ("join", "values", "expected"),
+    [
+        ("=", ("u1",), [("t", 1)]),
+        ("=", ("zz",), [("t", 1)]),
+        ("=", ("u1", "zz"), [("t", 2)]),
+        ("<=>", ("zz",), [("t", 1)]),
+        # No filter is made of NULL.
+        ("<=>", ("zz", None), []),
+    ],
+)
+def test_right_counts_beside_deleted_rows_skip_files(spark, tmp_path, recount, join, values, expected):
+    frame = spark.createDataFrame([*((each, "y") for each in values), ("qq", "n")], "k string, flag string")
+    frame.coalesce(1).write.format("delta").save(str(tmp_path / "d"))
+    query = f"SELECT t.* FROM delta.`{{}}` t JOIN delta.`{tmp_path / 'd'}` d ON t.k {join} d.k WHERE d.flag = 'y'"
+    assert expected == both_ways(spark, query.format(recount(6, 3, wide=True, bounds=True)))
+    both_ways(spark, query.format(recount(3, 3, bounds=True)))
 
 
 @CONVENTION

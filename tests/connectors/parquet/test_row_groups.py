@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.parquet.row_groups import FileRef, FooterCache, read_row_groups
+from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, read_row_groups
 from connectors.spark.files import LocalStorage
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN
+from pruning.values.types import ValueType
+from tests.connectors.hand_made import I64, Struct, chunk
 from tests.connectors.parquet_files import column, domains, kept, read, ref, written
 
 DAY = 86_400_000_000
@@ -349,3 +351,27 @@ def test_size_of_a_dictionary_tells_the_different_values(tmp_path, values, text,
     found = read(file, column(text)).containers.columns["x"].distinct
     # Both row groups hold every value.
     assert [expected] * 2 == pytest.approx(found.tolist(), rel=0.5 if text == "bigint" else 0.02)
+
+
+def test_bloom_filters_are_known_to_be_absent_by_the_footer(tmp_path):
+    def add(metadata: Struct) -> None:
+        chunk(metadata, 0, 1)[14] = I64, 4
+
+    table = pa.table({"x": [1, 2, 3, 4], "y": [1, 2, 3, 4]})
+    file = written(tmp_path / "x", table, edit=add)
+    wanted = [
+        column("bigint"),
+        FooterColumn("y", ("y",), ValueType("bigint")),
+        FooterColumn("z", ("z",), ValueType("int")),
+    ]
+    found = read(file, *wanted).containers.columns
+    assert {"x": [False, True], "y": [False, False], "z": [False, False]} == {
+        name: each.has_bloom_filter.tolist() for name, each in found.items()
+    }
+    assert found["x"].may_have_bloom_filters
+    assert not found["x"].take(np.array([0])).may_have_bloom_filters
+
+
+def test_a_footer_that_cannot_be_read_tells_of_no_bloom_filters(tmp_path):
+    (tmp_path / "x").write_bytes(b"PAR1")
+    assert [True] == read(ref(tmp_path / "x"), column("bigint")).containers.columns["x"].has_bloom_filter.tolist()

@@ -154,6 +154,15 @@ def test_storage_sees_points_as_ranges():
     assert f"(k >= 0 AND k <= 20) AND coalesce({listed}, false)" == points_sql("k", many)
 
 
+# Where no file has a bloom filter, storage sees each value as well, to look for it in its dictionaries.
+@pytest.mark.parametrize("count", [1, 10, 11])
+def test_storage_sees_listed_points_one_by_one(count):
+    ranges = Domain.of(ValueType("int"), *range(0, 2 * count, 2)).ranges
+    seen = ranges_sql("k", ranges if count <= 10 else ranges.span())
+    expected = f"{seen} AND {in_list_sql('k', ranges.type, ranges.points())}"
+    assert expected == points_sql("k", ranges, is_listed=True)
+
+
 # Parquet's reader believes the bloom filters of a file for `=` and IN, at which a stock join does not look.
 @given(keys=st.sets(st.integers(0, 60), min_size=1, max_size=30))
 def test_no_equality_reaches_storage(keys):

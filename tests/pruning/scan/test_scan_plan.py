@@ -221,6 +221,32 @@ def test_ranges_are_pushed_if_cheap_or_selective(bounds, rows, size, values, exp
     assert (RowFilter.RANGES, expected) == (decision.test, decision.is_pushed)
 
 
+# A reader believes bloom filters for `=` and IN, at which a join does not look.
+@pytest.mark.parametrize(
+    ("has_bloom_filter", "may_copy", "expected"),
+    [([False] * 2, True, True), ([False, True], True, False), (None, True, False), ([False] * 2, False, False)],
+    ids=["none", "in one row group", "not known", "where the list is copied"],
+)
+def test_values_are_listed_where_no_bloom_filter_is_asked(has_bloom_filter, may_copy, expected):
+    groups = replace(files([(0, 99)] * 2), kind=ContainerKind.ROW_GROUP, parents=np.array([0, 0]))
+    known = None if has_bloom_filter is None else np.array(has_bloom_filter)
+    groups = replace(groups, columns={"k": replace(groups.columns["k"], has_bloom_filter=known)})
+    capabilities = replace(PARQUET, may_list=lambda _: may_copy)
+    for row_groups, is_listed in ((groups, expected), (None, False)):
+        (decision,) = plan_scan(files([(0, 99)]), row_groups, [keys(3, 60)], capabilities, OPTIONS).decisions
+        assert (RowFilter.IN_LIST, True, is_listed) == (decision.test, decision.is_pushed, decision.is_listed)
+
+
+def test_hidden_lists_are_not_listed_to_storage():
+    whole = files([(0, 999)])
+    column = replace(whole.columns["k"], has_bloom_filter=np.array([False]))
+    options = OPTIONS.with_limits(max_ranges=4)
+    (decision,) = plan_scan(
+        replace(whole, columns={"k": column}), None, [keys(*range(0, 999, 2))], DELTA, options
+    ).decisions
+    assert (RowFilter.IN_LIST, False, False) == (decision.test, decision.is_pushed, decision.is_listed)
+
+
 def test_in_list_without_statistics_is_not_pushed():
     unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
     options = replace(OPTIONS, always=True).with_limits(max_ranges=4)
