@@ -121,7 +121,9 @@ class _Queries:
         if self.draws.chance(10):
             text = other.name
         columns = (key, *of_left, *of_right)
-        return Relation(f"SELECT {', '.join([f'{text} AS {key.name}', *_names(columns[1:])])} FROM {source}", columns, 0)
+        return Relation(
+            f"SELECT {', '.join([f'{text} AS {key.name}', *_names(columns[1:])])} FROM {source}", columns, 0
+        )
 
     def _by_subquery(self, left: Relation, right: Relation) -> Relation:
         kind, (one, other) = self.draws.choice(SUBQUERIES), (left.columns[0].name, right.columns[0].name)

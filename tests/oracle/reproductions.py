@@ -27,7 +27,7 @@ Q = TypeVar("Q", bound=Query)
 
 @dataclass(frozen=True, slots=True)
 class Failure(Generic[Q]):
-    """A failing query; `again` is the command that reproduces it, `make` gives the query of some draws, `taken` its own."""
+    """A failing query: `make` gives it for the draws `taken`, and the command `again` runs it again."""
 
     again: str
     query: Q

@@ -38,57 +38,70 @@ from tests.oracle.test_random_queries import MADE_SMALLER, TROUBLE, numbers, see
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-FILE = "tests/oracle/test_random_raising.py"
 ERRORS = (PySparkException, Py4JJavaError)
 Outcome = Rows | PySparkException | Py4JJavaError
+# Half as many as of the other random queries, because each takes twice as long.
+NUMBERS = numbers()[: max(1, len(numbers()) // 2)]
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 @dataclass(frozen=True, slots=True)
 class Raising:
-    """The tables of one seed; `counts` are of plans, by what stock and pruned did."""
+    """The tables of one seed; `counts` are of plans, by what became of them with pruning and without it.
+
+    If `adaptive`, pruned may also raise where stock does without adaptive execution.
+    """
 
     spark: SparkSession
     lake: RandomLake
-    adaptive: str
+    adaptive: bool
     counts: Counter[str] = field(default_factory=Counter)
 
     def problem(self, query: RaisingQuery) -> Exception | None:
-        """The error of the pruned query that stock does not have, None if it is correct."""
+        """What is wrong with the pruned query, None if nothing is."""
         try:
-            with conf(self.spark, {**query.confs, ADAPTIVE: self.adaptive}):
+            with conf(self.spark, {**query.confs, ADAPTIVE: str(self.adaptive).lower()}):
                 self._check(query)
         except Exception as error:  # noqa: BLE001 - any failure is shown with its query
             return error
         return None
 
     def _check(self, query: RaisingQuery) -> None:
-        stock = self._outcome(lambda: self.spark.sql(query.sql))
+        stock = self._stock(query)
         assert not isinstance(stock, AnalysisException), f"no query: {stock}"
         result = prune(self.spark.sql(query.sql), options=query.options)
-        pruned = self._outcome(lambda: result)
-        again, _ = in_session(self.spark, query.options, lambda: self._outcome(lambda: self.spark.sql(query.sql)))
+        pruned = outcome(lambda: result)
+        again, _ = in_session(self.spark, query.options, lambda: self._stock(query))
         plan = explain(result)
-        self.counts.update(_kinds(stock, pruned, again, plan))
+        self.counts.update(kinds(stock, pruned, again, plan))
         if isinstance(stock, Rows):
-            _check_answer(stock, pruned, "prune()")
-            _check_answer(stock, again, "a session")
+            for way, each in (("prune()", pruned), ("a session", again)):
+                self._check_answer(query, stock, each, way)
             assert not TROUBLE - {ReasonCode.BUILD_FAILED} & {each.code for each in plan.reasons}, plan.reasons
 
-    def _outcome(self, frame: Callable[[], DataFrame]) -> Outcome:
-        """The rows of a query, or the error that it raises."""
-        try:
-            return rows_of(frame())
-        except ERRORS as error:
-            return error
+    def _stock(self, query: RaisingQuery) -> Outcome:
+        return outcome(lambda: self.spark.sql(query.sql))
 
-
-def _check_answer(stock: Rows, pruned: Outcome, way: str) -> None:
-    """The rows are those of stock Spark, which raised no error."""
-    if not isinstance(pruned, Rows):
+    def _check_answer(self, query: RaisingQuery, stock: Rows, pruned: Outcome, way: str) -> None:
+        """The rows are those of stock Spark, which raised no error."""
+        if isinstance(pruned, Rows):
+            assert stock == pruned, f"{way} lost {stock - pruned!r}, invented {pruned - stock!r}"
+            return
+        if self.adaptive:
+            with conf(self.spark, {ADAPTIVE: "false"}):
+                if not isinstance(self._stock(query), Rows):
+                    self.counts["adaptive execution decided"] += 1
+                    return
         msg = f"{way} raises: {reason(pruned)}"
-        raise AssertionError(msg) from pruned  # noqa: TRY004 - a failure of the comparison
-    assert stock == pruned, f"{way} lost {stock - pruned!r}, invented {pruned - stock!r}"
+        raise AssertionError(msg) from pruned
+
+
+def outcome(frame: Callable[[], DataFrame]) -> Outcome:
+    """The rows of a query, or the error that it raises."""
+    try:
+        return rows_of(frame())
+    except ERRORS as error:
+        return error
 
 
 def reason(error: Exception) -> str:
@@ -97,17 +110,20 @@ def reason(error: Exception) -> str:
     return next((line for line in lines if "SQLSTATE" in line), str(error)[:300])
 
 
-def _kinds(stock: Outcome, pruned: Outcome, again: Outcome, plan: Explanation) -> Iterator[str]:
-    """What happened to one plan, as names of counts."""
+def kinds(stock: Outcome, pruned: Outcome, again: Outcome, plan: Explanation) -> Iterator[str]:
+    """What became of one plan, as names of counts."""
+    in_stock, in_pruned = not isinstance(stock, Rows), not (isinstance(pruned, Rows) and isinstance(again, Rows))
     yield "plans"
-    raised = [not isinstance(each, Rows) for each in (stock, pruned, again)]
-    yield from (name for name, each in zip(("stock raised", "pruned raised", "session raised"), raised, strict=True) if each)
-    if raised[0] and (raised[1] or raised[2]):
+    if in_stock:
+        yield "stock raised"
+    if in_pruned:
+        yield "pruned raised"
+    if in_stock and in_pruned:
         yield "both raised"
     if plan.tables:
         yield "pruned"
-        if not any(raised):
-            yield "pruned and answered"
+    if plan.tables and not in_stock:
+        yield "pruned and answered"
     if any(ReasonCode.MAY_RAISE.value in stop for edge in plan.edges for stop in edge.stops):
         yield "refused"
 
@@ -132,21 +148,42 @@ def refuse_null(value: int | None) -> int:
     return value
 
 
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", seeds())
-def test_pruned_query_raises_only_where_the_query_raises(spark, tmp_path, seed):
-    failures, lake = [], raising_lake(seed)
-    make = partial(raising_query, lake)
-    with tables(spark, lake, tmp_path):
-        both = Raising(spark, lake, "false")
-        for number in numbers():
+@pytest.fixture(params=seeds())
+def counted(spark, tmp_path, request):
+    """A function that checks all queries of a seed, and gives the counts of their plans."""
+    lake, seed = raising_lake(request.param), request.param
+
+    def run(*, adaptive: bool) -> Counter[str]:
+        both, make, failures = Raising(spark, lake, adaptive), partial(raising_query, lake), list[str]()
+        for number in NUMBERS:
             draws = Draws(f"raising query {seed} {number}")
             query = make(draws)
             error = both.problem(query)
             if error is not None:
-                again = f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number} pytest {FILE}"
+                again = f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number} pytest tests/oracle/test_random_raising.py"
                 found = Failure(again, query, error, make, draws.taken)
                 is_next = len(failures) >= MADE_SMALLER
                 failures.append(str(found) if is_next else shown(found, lake, both.problem))
-    print(f"seed {seed}: {dict(both.counts)}")
-    assert not failures, "\n\n".join(failures)
+        print(f"seed {seed}: {dict(both.counts)}")  # noqa: T201 - what `pytest -rP` shows
+        assert not failures, "\n\n".join(failures)
+        return both.counts
+
+    with tables(spark, lake, tmp_path):
+        yield run
+
+
+@pytest.mark.timeout(3600)
+def test_pruned_query_raises_only_where_the_query_raises(counted):
+    counts = counted(adaptive=False)
+    # Queries that always raise, or never, or are never pruned, would show nothing.
+    least = len(NUMBERS) // 6
+    for each in ("stock raised", "both raised", "pruned and answered"):
+        assert counts[each] >= least, f"{each}: {counts}"
+    assert counts["refused"] or not least, counts
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_what_adaptive_execution_alone_decides_is_kept_apart(counted):
+    counts = counted(adaptive=True)
+    assert counts["pruned and answered"] >= len(NUMBERS) // 6, counts
