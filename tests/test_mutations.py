@@ -167,6 +167,14 @@ MUTANTS = {
         *("pruning/query/equal_columns.py", "if each not in tested)", "if True)"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
+    "a-test-for-null-that-may-raise-is-inferred": Mutant(
+        *("pruning/query/equal_columns.py", "            if self._tested:\n", "            if False:\n"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-test-for-null-of-a-plan-refuses-every-filter": Mutant(
+        *("pruning/query/inferred_tests.py", "and expression not in {*tested_for_null(child)}", ""),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
     "a-divisor-is-guarded-in-the-other-branch": Mutant(
         *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),
         run_of("pruning/query/test_fallible.py"),

@@ -184,7 +184,7 @@ def test_filter_below_an_expression_that_may_raise_raises_no_error(seed):
 
 
 def outcomes(seed: int) -> Iterator[str]:
-    """What became of a plan under each filter by itself: which of the plan and the filtered plan raised an error."""
+    """For each filter by itself the name of what raised an error: the plan, the filtered plan, or both."""
     random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
     made = RandomPlans.of(random, repeatable=True, raises=True)
     root = made.joined_above() if seed % 2 else made.tree(2)
