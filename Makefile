@@ -72,7 +72,7 @@ cluster: java $(INSTALLED) ## the oracle's core on a Spark cluster over an objec
 fuzz: java $(INSTALLED) ## the laws with many more examples, and random queries; other ones each time
 	$(PYTEST) -m "not spark" --hypothesis-profile=fuzz --timeout=3600 tests/pruning $(ARGS)
 	SCANPRUNE_SEEDS=$(SEEDS) SCANPRUNE_QUERIES=$(QUERIES) SCANPRUNE_MERGES=$(QUERIES) $(PYTEST) -n $(WORKERS) \
-		tests/oracle/test_random_queries.py tests/oracle/test_random_merges.py $(ARGS)
+		tests/oracle/test_random_queries.py tests/oracle/test_random_raising.py tests/oracle/test_random_merges.py $(ARGS)
 
 readme: $(INSTALLED) ## put what the benchmarks recorded into README.md
 	$(VENV_PYTHON) -m benchmarks.readme_table

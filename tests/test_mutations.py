@@ -183,6 +183,14 @@ MUTANTS = {
         *("pruning/query/build_selection.py", ".leaves_out or self._raises_above(build_side):", ".leaves_out:"),
         run_of("pruning/query/test_filter_plan.py"),
     ),
+    "a-test-for-null-that-may-raise-is-inferred": Mutant(
+        *("pruning/query/equal_columns.py", "            if self._tested:\n", "            if False:\n"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-test-for-null-of-a-plan-refuses-every-filter": Mutant(
+        *("pruning/query/inferred_tests.py", "and expression not in {*tested_for_null(child)}", ""),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
     "a-divisor-is-guarded-in-the-other-branch": Mutant(
         *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),
         run_of("pruning/query/test_fallible.py"),

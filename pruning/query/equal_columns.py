@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pruning.query.expressions import probed_column
+from pruning.query.inferred_tests import fallible_test, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -34,12 +35,13 @@ class EqualColumns:
     """The class of each column, by its id, and the leaves that read columns of a class from storage.
 
     It may say too much: a join of any type counts, although outer joins pass some conditions to one side alone.
-    `_by_cast` has the classes with a cast that may raise an error.
+    `_by_cast` has the classes with a cast that may raise an error; `_tested` is the `fallible_test` of the plan.
     """
 
     _classes: Mapping[int, int]
     _leaves: Mapping[int, tuple[tuple[Node, int], ...]]
     _by_cast: frozenset[int] = frozenset()
+    _tested: str = ""
 
     @staticmethod
     def of(root: Node) -> EqualColumns:
@@ -55,7 +57,7 @@ class EqualColumns:
                     leaves.setdefault(_top(parents, column), []).append((node, column))
         classes = {column: _top(parents, column) for column in [*parents]}
         by_cast = frozenset(_top(parents, each) for node in root.walk() for each in _cast_columns(node))
-        return EqualColumns(classes, {top: tuple(found) for top, found in leaves.items()}, by_cast)
+        return EqualColumns(classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, fallible_test(root))
 
     def is_cast(self, column: int) -> bool:
         """True where Spark may copy a condition of a column to a cast that raises an error on some values.
@@ -66,10 +68,14 @@ class EqualColumns:
         return self._classes.get(column, column) in self._by_cast
 
     def without_casts(self, probes: Iterable[ProbeColumn]) -> tuple[tuple[ProbeColumn, ...], tuple[Reason, ...]]:
-        """The columns whose filters Spark copies to no such expression, and the reason against each of the others."""
+        """The columns whose filters make no such expression raise, and the reason against each of the others."""
         sound, reasons = list[ProbeColumn](), list[Reason]()
         for each in probes:
-            if self.is_cast(each.column):
+            if self._tested:
+                reasons.append(
+                    Reason(ReasonCode.MAY_RAISE, each.name, f"{self._tested} that Spark tests for NULL again")
+                )
+            elif self.is_cast(each.column):
                 reasons.append(Reason(ReasonCode.MAY_RAISE, each.name, "an expression that is equal to the column"))
             else:
                 sound.append(each)
@@ -119,21 +125,11 @@ def _cast_columns(node: Node) -> Iterator[int]:
             casts = [each for part in parts for each in part.children if probed_column(each) is None]
             yield from (column for each in casts if (column := _column(each)) is not None and _is_spared(node, column))
         case Project(made=made, children=(child,)) if node.may_raise and not _gives_every_row(child):
-            tested = frozenset(_tested_for_null(child))
+            tested = frozenset(tested_for_null(child))
             computed = ((column, each) for column, each in (made or {}).items() if probed_column(each) is None)
             yield from (column for column, each in computed if each not in tested)
         case _:
             return
-
-
-def _tested_for_null(root: Node) -> Iterator[Expression]:
-    """The expressions that conditions of a plan, but not those of its subqueries, ask not to be NULL."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        waiting.extend(node.children)
-        if isinstance(node, Filter):
-            yield from (part.children[0] for _, part in conjuncts_at(node.condition) if part.kind == "IsNotNull")
 
 
 def _is_spared(node: Node, column: int) -> bool:

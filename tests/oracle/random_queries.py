@@ -40,8 +40,8 @@ class Query:
 
 def random_query(lake: RandomLake, draws: Draws) -> Query:
     """The query that the draws choose."""
-    confs, shape = _confs(draws), draws.choice(("tree", "aimed", "over", "over", "plain"))
-    options = _plain_options(draws) if shape in ("over", "plain") else _options(draws)
+    confs, shape = random_confs(draws), draws.choice(("tree", "aimed", "over", "over", "plain"))
+    options = _plain_options(draws) if shape in ("over", "plain") else random_options(draws)
     ops = Operators(lake, draws)
     queries = _Queries(lake, draws, ops, Joins(lake, draws, ops))
     pairs = _prunable(lake)
@@ -83,7 +83,7 @@ def _is_sure(dim: Table, key: str) -> bool:
     return dim.kinds[key] in (*EXACT, "day") and len(dim.rows) <= dim.file_rows
 
 
-def _confs(draws: Draws) -> dict[str, str]:
+def random_confs(draws: Draws) -> dict[str, str]:
     confs = {"spark.sql.adaptive.enabled": draws.choice(("true", "false"))}
     confs["spark.sql.autoBroadcastJoinThreshold"] = draws.choice(("10485760", "-1"))
     confs["spark.sql.join.preferSortMergeJoin"] = draws.choice(("true", "false"))
@@ -97,7 +97,7 @@ def _confs(draws: Draws) -> dict[str, str]:
     return confs
 
 
-def _options(draws: Draws) -> PruningOptions:
+def random_options(draws: Draws) -> PruningOptions:
     options = replace(
         draws.choice((ALWAYS, ALWAYS, ALWAYS, FREE_BUILDS)),
         broadcast_strategy=draws.choice(("AUTO", "AUTO", "RUNTIME_ONLY", "NONE")),

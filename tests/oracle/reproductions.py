@@ -5,37 +5,49 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from tests.oracle.draws import Draws, simplest
 from tests.oracle.expected_filters import mentions
 from tests.oracle.random_lakes import RandomLake
-from tests.oracle.random_queries import Query, random_query
 
 TRIES = 120
 
 
+class Query(Protocol):
+    """A random query."""
+
+    @property
+    def sql(self) -> str:
+        """Its text."""
+
+
+Q = TypeVar("Q", bound=Query)
+
+
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A failing query; `again` are the settings that reproduce it, `taken` the draws."""
+class Failure(Generic[Q]):
+    """A failing query: `make` gives it for the draws `taken`, and the command `again` runs it again."""
 
     again: str
-    query: Query
+    query: Q
     error: Exception
+    make: Callable[[Draws], Q]
     taken: Sequence[int]
 
     def __str__(self) -> str:
         return "\n".join(
             (
                 f"{type(self.error).__name__}: {str(self.error)[:1500]}",
-                f"again: {self.again} pytest tests/oracle/test_random_queries.py",
+                f"again: {self.again}",
                 f"query: {self.query}",
             )
         )
 
 
-def shown(failure: Failure, lake: RandomLake, problem: Callable[[Query], Exception | None]) -> str:
+def shown(failure: Failure[Q], lake: RandomLake, problem: Callable[[Q], Exception | None]) -> str:
     """The report of a failure; `problem` returns the error of a query, None if it passes."""
-    small = smaller(failure, lake, problem)
+    small = smaller(failure, problem)
     tables = [each for each in lake.tables if mentions(small.sql, each)]
     lines = [
         str(failure),
@@ -46,15 +58,15 @@ def shown(failure: Failure, lake: RandomLake, problem: Callable[[Query], Excepti
     return "\n".join(lines)
 
 
-def smaller(failure: Failure, lake: RandomLake, problem: Callable[[Query], Exception | None]) -> Query:
+def smaller(failure: Failure[Q], problem: Callable[[Q], Exception | None]) -> Q:
     """A query of simpler draws that fails alike."""
 
     def fails(given: Sequence[int]) -> Sequence[int] | None:
         draws = Draws(given=given)
-        found = problem(random_query(lake, draws))
+        found = problem(failure.make(draws))
         return draws.taken if found is not None and alike(found, failure.error) else None
 
-    return random_query(lake, Draws(given=simplest(failure.taken, fails, TRIES)))
+    return failure.make(Draws(given=simplest(failure.taken, fails, TRIES)))
 
 
 def alike(one: Exception, other: Exception) -> bool:

@@ -69,17 +69,19 @@ class Engines:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", seeds())
 def test_random_queries(spark, duck, tmp_path, seed):
-    failures = []
-    with engines(spark, duck, random_lake(seed), partial(stored, spark, tmp_path)) as both:
+    failures, lake = [], random_lake(seed)
+    make = partial(random_query, lake)
+    with engines(spark, duck, lake, partial(stored, spark, tmp_path)) as both:
         for number in numbers():
             draws = Draws(f"query {seed} {number}")
-            query = random_query(both.lake, draws)
+            query = make(draws)
             error = problem(both, query)
             if error is not None:
-                found = Failure(f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number}", query, error, draws.taken)
+                again = f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number} pytest tests/oracle/test_random_queries.py"
+                found = Failure(again, query, error, make, draws.taken)
                 # Shrinking many failures takes longer than fixing their common cause.
                 is_next = len(failures) >= MADE_SMALLER
-                failures.append(str(found) if is_next else shown(found, both.lake, partial(problem, both)))
+                failures.append(str(found) if is_next else shown(found, lake, partial(problem, both)))
     assert not failures, "\n\n".join(failures)
     # A query that is returned unchanged would pass every comparison of rows.
     assert len(both.filtered) >= len(numbers()) // 5, f"only {len(both.filtered)} queries have a filter"

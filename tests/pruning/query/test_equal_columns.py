@@ -115,3 +115,28 @@ def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kin
     made = replace(plans.project(some, expression[kind]), may_raise="a cast")
     root = plans.join(f, made, equal(f.output[0], made.output[0]))
     assert is_tested != EqualColumns.of(root).is_cast(f.output[0])
+
+
+# `IN` and `EXISTS` become joins after Spark has inferred its tests for NULL: the pruned plan gets them late.
+@pytest.mark.parametrize(
+    ("type_", "is_spared", "is_tested", "refuses"),
+    [
+        ("LeftSemi", True, False, True),
+        ("LeftAnti", True, False, True),
+        ("LeftSemi", True, True, False),
+        ("LeftSemi", False, False, False),
+        ("ExistenceJoin", True, False, False),
+        ("Inner", True, False, False),
+    ],
+)
+def test_plan_with_a_test_for_null_that_may_raise_gets_no_filter(plans, type_, is_spared, is_tested, refuses):
+    f, t, good, d = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n"), plans.table("k")
+    cast = call("Cast", column(t.output[0], "string"), type_="bigint")
+    tested = plans.filter(t, call("IsNotNull", cast) if is_tested else at_least(t.output[1], 1))
+    some = plans.join(tested, good, equal(t.output[1], good.output[0])) if is_spared else tested
+    made = replace(plans.project(some, cast), may_raise="a cast")
+    late = plans.join(f, made, equal(f.output[0], made.output[0]), type_=type_)
+    graph = JoinGraph.of(plans.join(late, d, equal(f.output[0], d.output[0])))
+    refused = [stop for edge in graph.edges for stop in edge.stops if "tests for NULL" in stop.detail]
+    assert refuses == bool(refused)
+    assert not (refuses and any(each.probes for each in graph.edges))
