@@ -56,7 +56,10 @@ OF_WINDOW = (
 
 
 def of_row(draws: Draws, columns: Sequence[Column]) -> tuple[str, str]:
-    """An expression over one of the columns, and its kind; of five four may raise an error."""
+    """An expression over one of the columns, and its kind; of five four may raise an error.
+
+    The kind `unit` is of numbers that may be 0 in single rows, so that only groups of them compute a divisor.
+    """
     fitting = [each for each in columns if each.kind in ("int", "text")]
     if not fitting:
         return columns[0].name, columns[0].kind
@@ -68,7 +71,7 @@ def of_row(draws: Draws, columns: Sequence[Column]) -> tuple[str, str]:
 
 def of_group(draws: Draws, columns: Sequence[Column]) -> tuple[str, str]:
     """An aggregate over one of the columns, and its kind; of five four may raise an error."""
-    numbers = [each for each in columns if each.kind == "int"]
+    numbers = [each for each in columns if each.kind in ("int", "unit")]
     if not numbers or draws.chance(25):
         text, kind = of_row(draws, columns)
         return f"max({text})", kind
@@ -78,7 +81,7 @@ def of_group(draws: Draws, columns: Sequence[Column]) -> tuple[str, str]:
 
 def of_window(draws: Draws, columns: Sequence[Column], key: Column) -> tuple[str, str]:
     """An expression over all rows with an equal key, and its kind."""
-    numbers = [each for each in columns if each.kind == "int"]
+    numbers = [each for each in columns if each.kind in ("int", "unit")]
     call, kind = draws.choice(OF_WINDOW) if numbers else ("count(*)", "long")
     name = draws.choice(numbers).name if numbers else ""
     return f"{call.replace('{}', name)} OVER (PARTITION BY {key.name})", kind

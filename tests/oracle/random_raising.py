@@ -33,13 +33,15 @@ class RaisingQuery:
 def raising_query(lake: RandomLake, draws: Draws) -> RaisingQuery:
     """The query that the draws choose."""
     confs, options = random_confs(draws), random_options(draws)
-    return RaisingQuery(_Queries(lake, draws).query(), options, confs)
+    return RaisingQuery(_Queries(lake, draws, is_plain=draws.chance(65)).query(), options, confs)
 
 
 @dataclass(slots=True)
 class _Queries:
     lake: RandomLake
     draws: Draws
+    # No row has a value that raises by itself: only a part of a group, or a row that is padded or survives.
+    is_plain: bool
     _count: int = 0
 
     def query(self) -> str:
@@ -61,19 +63,22 @@ class _Queries:
 
     def _table(self, name: str, where: str = "") -> Relation:
         """The key and some other columns of a table."""
-        kept = ["k", *self.draws.sample([each for each in KINDS if each != "k"], 1 + self.draws.below(3))]
-        columns = tuple(Column(self._name("c"), KINDS[each]) for each in kept)
+        names = ["v", "u"] if self.is_plain else [each for each in KINDS if each != "k"]
+        kept = ["k", *self.draws.sample(names, 1 + self.draws.below(3))]
+        columns = tuple(Column(self._name("c"), "unit" if each == "u" else KINDS[each]) for each in kept)
         texts = [f"{old} AS {each.name}" for old, each in zip(kept, columns, strict=True)]
         return Relation(f"SELECT {', '.join(texts)} FROM {name}{where}", columns, 0)
 
     def _leaf(self) -> Relation:
-        made = self._table(self.draws.choice(("t0", "t1", "t0", "t3", "t2")))
+        made = self._table(self.draws.choice(("t0", "t1", "t0", "t3", "t3" if self.is_plain else "t2")))
         return self._valued(made) if self.draws.chance(25) else made
 
     def _dimension(self) -> Relation:
         """The wanted keys: a column, or a cast that raises an error for the text of other rows."""
         wanted = " WHERE v = 1"
-        match self.draws.choice(("column", "column", "column", "cast", "spared", "valued")):
+        match self.draws.choice(
+            ("column", "column", "column", "cast", "spared", "column" if self.is_plain else "valued")
+        ):
             case "cast":
                 key, other = Column(self._name("c"), "long"), Column(self._name("c"), "int")
                 sql = f"SELECT CAST(s AS BIGINT) AS {key.name}, v AS {other.name} FROM t4{wanted}"
