@@ -21,7 +21,7 @@ from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import NO_FAILURE, NO_TROUBLE, warn
 from connectors.registry import before_execution, optimized, optimized_query, pinned_plan
-from connectors.spark.jvm import analyzed_plan, error_kind, optimized_plan, same_frame
+from connectors.spark.jvm import analyzed_plan, error_kind, failed_build, is_data_error, optimized_plan, same_frame
 from connectors.spark.own_queries import optimized_once
 from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate
@@ -74,8 +74,14 @@ class PrunedQuery:
 
     @staticmethod
     def failed(error: Exception, options: PruningOptions) -> PrunedQuery:
-        """The record of a query that stays unchanged since pruning it failed, after one warning."""
+        """The record of a query that stays unchanged since pruning it failed, after one warning.
+
+        Spark computes expressions over the rows of a build while it optimises a plan. Where one refuses a value, nothing
+        is wrong: without pruning it may never meet that row.
+        """
         logger.debug("Pruning the query failed", exc_info=error)
+        if is_data_error(error):
+            return PrunedQuery.untouched(failed_build(_QUERY, error), options)
         code = ReasonCode.INVALID_OPTION if isinstance(error, InvalidOptionError) else ReasonCode.PRUNING_FAILED
         reason = Reason(code, _QUERY, error_kind(error))
         logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
