@@ -76,8 +76,8 @@ class PrunedQuery:
     def failed(error: Exception, options: PruningOptions) -> PrunedQuery:
         """The record of a query that stays unchanged since pruning it failed, after one warning.
 
-        Spark computes expressions over the rows of a build while it optimises a plan. Where one refuses a value, nothing
-        is wrong: without pruning it may never meet that row.
+        Spark computes expressions over the rows of a build while it optimises a plan. Where one refuses a value,
+        nothing is wrong: without pruning it may never meet that row.
         """
         logger.debug("Pruning the query failed", exc_info=error)
         if is_data_error(error):
