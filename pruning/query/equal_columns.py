@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pruning.query.expressions import probed_column
-from pruning.query.inferred_tests import fallible_test, tested_for_null
+from pruning.query.inferred_tests import late_null_test, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -35,7 +35,7 @@ class EqualColumns:
     """The class of each column, by its id, and the leaves that read columns of a class from storage.
 
     It may say too much: a join of any type counts, although outer joins pass some conditions to one side alone.
-    `_by_cast` has the classes with a cast that may raise an error; `_tested` is the `fallible_test` of the plan.
+    `_by_cast` has the classes with a cast that may raise an error; `_tested` is the `late_null_test` of the plan.
     """
 
     _classes: Mapping[int, int]
@@ -57,7 +57,9 @@ class EqualColumns:
                     leaves.setdefault(_top(parents, column), []).append((node, column))
         classes = {column: _top(parents, column) for column in [*parents]}
         by_cast = frozenset(_top(parents, each) for node in root.walk() for each in _cast_columns(node))
-        return EqualColumns(classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, fallible_test(root))
+        return EqualColumns(
+            classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, late_null_test(root)
+        )
 
     def is_cast(self, column: int) -> bool:
         """True where Spark may copy a condition of a column to a cast that raises an error on some values.

@@ -1,8 +1,8 @@
-"""`fallible_test`: a test for NULL that Spark adds where it optimises a plan again, and that may raise an error.
+"""`late_null_test`: a test for NULL that Spark adds where it optimises a plan again, and that may raise an error.
 
-From `a = b` of a join Spark infers `b IS NOT NULL` (`InferFiltersFromConstraints`), before `IN` and `EXISTS` become
-joins. A pruned plan has these joins already, and is optimised again: the test of a computed column then goes below the
-joins that spare its expression some values.
+From `a = b` of a join Spark infers `b IS NOT NULL` (`InferFiltersFromConstraints`), once for each plan: before `IN` and
+`EXISTS` become joins, and before outer joins become inner ones. A pruned plan has these joins already, and is optimised
+again: the test of a computed column then goes below the joins that spare its expression some values.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pruning.query.plan import (
     conjuncts_at,
 )
 
-# The joins that `IN` and `EXISTS` become; nothing is inferred from an existence join.
-_OF_SUBQUERIES = frozenset({"LeftSemi", "LeftAnti"})
 
+def late_null_test(root: Node) -> str:
+    """The first expression that may raise in such a test; empty if no test may.
 
-def fallible_test(root: Node) -> str:
-    """The first expression that may raise in such a test; empty if no test may."""
-    joins = (node for node in root.walk() if isinstance(node, Join) and node.type in _OF_SUBQUERIES)
+    Tests that stand in the plan already are those of joins which have been inner ones from the start.
+    """
+    joins = (node for node in root.walk() if isinstance(node, Join))
     return next((each for join in joins for each in _inferred(join)), "")
 
 
@@ -50,7 +50,7 @@ def _computed(node: Node, column: int) -> Iterator[str]:
             source = None if expression is None else probed_column(expression)
             if source is not None:
                 yield from _computed(child, source)
-            elif node.may_raise and _is_spared(child) and expression not in {*tested_for_null(child)}:
+            elif node.may_raise and _is_above_a_join(child) and expression not in {*tested_for_null(child)}:
                 yield node.may_raise
         case Grouping(groups=groups, children=(child,)) if groups is not None:
             key = groups.get(column)
@@ -68,11 +68,11 @@ def _computed(node: Node, column: int) -> Iterator[str]:
             return
 
 
-def _is_spared(node: Node) -> bool:
+def _is_above_a_join(node: Node) -> bool:
     """True where an operator may drop rows of a leaf, other than a condition, which Spark tests before what it adds."""
     match node:
         case Passthrough() | Project() | Filter():
-            return _is_spared(node.children[0])
+            return _is_above_a_join(node.children[0])
         case _:
             return bool(node.children)
 

@@ -208,6 +208,19 @@ def test_plan_that_is_optimised_again_tests_no_key_that_may_raise(answered, spar
     assert any("tests for NULL" in stop and ReasonCode.MAY_RAISE.value in stop for stop in stops)
 
 
+# A condition above makes an inner join of the outer one, after Spark has inferred its tests for NULL.
+@pytest.mark.parametrize("key", ["100 DIV p.x", "cast(if(p.x = 0, 'no number', '100') AS BIGINT)"])
+@pytest.mark.parametrize("outer", ["LEFT", "FULL"])
+def test_outer_join_that_becomes_inner_tests_no_key_that_may_raise(answered, conf, outer, key):
+    conf("spark.sql.adaptive.enabled", "false")
+    kept = "FROM {parts} p JOIN {some} s ON p.j = s.j JOIN {d} d ON p.k = d.k"
+    joined = f"{outer} JOIN {{sales}} b ON t.k = b.k JOIN {{d}} c ON b.x = c.k JOIN {{f}} f ON t.i = f.k"
+    query = f"SELECT count(*) FROM (SELECT {key} AS k, p.k AS i, p.long {kept}) t {joined}"
+    result = answered(query, FREE_BUILDS.with_limits(joined_rows=1, joined_long_rows=1))
+    stops = [stop for edge in explain(result).edges for stop in edge.stops]
+    assert any("tests for NULL" in stop for stop in stops)
+
+
 def test_adaptive_execution_alone_decides_whether_a_query_without_pruning_raises(spark, pruned_frame, lake, conf):
     for name, value in CODE_GENERATION.items():
         conf(name, value)

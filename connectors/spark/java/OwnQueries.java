@@ -26,11 +26,13 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
 
     /**
      * A session without listeners of queries and without the optimiser rules of users; the session itself if it has
-     * neither. A clone has the confs of the moment, and the tags by which a user cancels jobs.
+     * neither. A clone has the confs of the moment, and the tags by which a user cancels jobs. It would copy the
+     * artifacts of a session: one that has some is cloned for rules alone.
      */
     public SparkSession session() {
         String rules = excluded(session, "");
-        boolean isHeard = session.listenerManager().listListeners().length > 0;
+        boolean isHeard = session.listenerManager().listListeners().length > 0
+            && !session.sessionState().artifactManager().artifactPath().toFile().exists();
         if (!isHeard && rules.isEmpty()) {
             return session;
         }

@@ -117,7 +117,7 @@ def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kin
     assert is_tested != EqualColumns.of(root).is_cast(f.output[0])
 
 
-# `IN` and `EXISTS` become joins after Spark has inferred its tests for NULL: the pruned plan gets them late.
+# `IN` and `EXISTS` become joins, and outer joins inner ones, after Spark has inferred its tests for NULL.
 @pytest.mark.parametrize(
     ("type_", "is_spared", "is_tested", "refuses"),
     [
@@ -126,7 +126,9 @@ def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kin
         ("LeftSemi", True, True, False),
         ("LeftSemi", False, False, False),
         ("ExistenceJoin", True, False, False),
-        ("Inner", True, False, False),
+        ("Inner", True, False, True),
+        ("Inner", True, True, False),
+        ("Inner", False, False, False),
     ],
 )
 def test_plan_with_a_test_for_null_that_may_raise_gets_no_filter(plans, type_, is_spared, is_tested, refuses):

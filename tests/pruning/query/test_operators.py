@@ -105,7 +105,7 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     # Operators that Spark moves a condition below: the last arm keeps it above.
     "pruning/query/inferred_tests.py:_computed": frozenset({"Limit", "Relation"}),
     # Operators that drop no row before a condition below them: the last arm says that any other one may.
-    "pruning/query/inferred_tests.py:_is_spared": frozenset(
+    "pruning/query/inferred_tests.py:_is_above_a_join": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
     ),
     # A walk to the first join: the last arm finds no fallback.
