@@ -30,6 +30,7 @@ from tests.in_session import in_session
 from tests.oracle.answers import rows_of
 from tests.oracle.draws import Draws
 from tests.oracle.raising_lake import raising_lake
+from tests.oracle.raising_shapes import Shape
 from tests.oracle.raising_values import REFUSE_NULL
 from tests.oracle.random_lakes import RandomLake, stored
 from tests.oracle.random_raising import RaisingQuery, raising_query
@@ -42,6 +43,8 @@ ERRORS = (PySparkException, Py4JJavaError)
 Outcome = Rows | PySparkException | Py4JJavaError
 # Half as many as of the other random queries, because each takes twice as long.
 NUMBERS = numbers()[: max(1, len(numbers()) // 2)]
+# A few queries already have every shape.
+SHAPES = (Shape.FREE, Shape.PADDED, Shape.SPARED, Shape.FREE, Shape.UNITED, Shape.PARTED)
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
@@ -154,9 +157,10 @@ def counted(spark, tmp_path, request):
     lake, seed = raising_lake(request.param), request.param
 
     def run(*, adaptive: bool) -> Counter[str]:
-        both, make, failures = Raising(spark, lake, adaptive), partial(raising_query, lake), list[str]()
+        both, failures = Raising(spark, lake, adaptive), list[str]()
         for number in NUMBERS:
             draws = Draws(f"raising query {seed} {number}")
+            make = partial(raising_query, lake, SHAPES[number % len(SHAPES)])
             query = make(draws)
             error = both.problem(query)
             if error is not None:
