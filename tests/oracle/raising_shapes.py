@@ -8,6 +8,7 @@ Each has a side that no filter reaches, and a side that keys of the join above r
 | spared | the row that has lost the match by which an anti join drops it, or a branch spares it |
 | united | the group without the rows of one branch of a union |
 | parted | the group without the rows that other files hold |
+| unmatched | none: it is padded in the query itself, which raises with pruning and without it |
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Shape(Enum):
     SPARED = "spared"
     UNITED = "united"
     PARTED = "parted"
+    UNMATCHED = "unmatched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,10 @@ class Shapes:
     def relation(self, shape: Shape) -> Relation:
         """A key and a value, which each row or group has to compute before the join above drops it."""
         match shape:
-            case Shape.PADDED:
+            case Shape.PADDED | Shape.UNMATCHED:
                 # Spark would test a value below an anti join, but not below the join that pads it.
                 make = self.draws.choice((self._by_row, self._by_row, self._of_row))
-                return make(*self._padded())
+                return make(*self._padded("t2" if shape is Shape.UNMATCHED else self.draws.choice(EVERY_KEY)))
             case Shape.SPARED:
                 return self._by_row(*self._spared())
             case Shape.UNITED:
@@ -63,9 +65,9 @@ class Shapes:
 
     # -------------------------------------------------------------------------------------------- rows of `k` and `x`
 
-    def _padded(self) -> tuple[str, Forms]:
-        """An outer join in which each row has a match."""
-        own, other = f"({self._unreached('k')}) AS l", f"{self.draws.choice(EVERY_KEY)} AS r"
+    def _padded(self, table: str) -> tuple[str, Forms]:
+        """An outer join, in which each row has a match if the table has all keys."""
+        own, other = f"({self._unreached('k')}) AS l", f"{table} AS r"
         grouped = f"(SELECT k, min(v) AS v FROM {other} GROUP BY k) AS r"
         joined = self.draws.choice(
             (

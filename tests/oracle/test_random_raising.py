@@ -44,7 +44,7 @@ Outcome = Rows | PySparkException | Py4JJavaError
 # Half as many as of the other random queries, because each takes twice as long.
 NUMBERS = numbers()[: max(1, len(numbers()) // 2)]
 # A few queries already have every shape.
-SHAPES = (Shape.FREE, Shape.PADDED, Shape.SPARED, Shape.FREE, Shape.UNITED, Shape.PARTED)
+SHAPES = (Shape.FREE, Shape.PADDED, Shape.SPARED, Shape.FREE, Shape.UNITED, Shape.PARTED, Shape.UNMATCHED)
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
@@ -72,18 +72,25 @@ class Raising:
     def _check(self, query: RaisingQuery) -> None:
         stock = self._stock(query)
         assert not isinstance(stock, AnalysisException), f"no query: {stock}"
-        result = prune(self.spark.sql(query.sql), options=query.options)
-        pruned = outcome(lambda: result)
+        pruned, plan = self._pruned(query)
         again, _ = in_session(self.spark, query.options, lambda: self._stock(query))
-        plan = explain(result)
         self.counts.update(kinds(stock, pruned, again, plan))
         if isinstance(stock, Rows):
             for way, each in (("prune()", pruned), ("a session", again)):
                 self._check_answer(query, stock, each, way)
-            assert not TROUBLE - {ReasonCode.BUILD_FAILED} & {each.code for each in plan.reasons}, plan.reasons
+            reasons = () if plan is None else plan.reasons
+            assert not TROUBLE - {ReasonCode.BUILD_FAILED} & {each.code for each in reasons}, reasons
 
     def _stock(self, query: RaisingQuery) -> Outcome:
         return outcome(lambda: self.spark.sql(query.sql))
+
+    def _pruned(self, query: RaisingQuery) -> tuple[Outcome, Explanation | None]:
+        """The outcome of `prune()`, and its plan; None if it raised an error itself."""
+        try:
+            result = prune(self.spark.sql(query.sql), options=query.options)
+        except ERRORS as error:
+            return error, None
+        return outcome(lambda: result), explain(result)
 
     def _check_answer(self, query: RaisingQuery, stock: Rows, pruned: Outcome, way: str) -> None:
         """The rows are those of stock Spark, which raised no error."""
@@ -113,7 +120,7 @@ def reason(error: Exception) -> str:
     return next((line for line in lines if "SQLSTATE" in line), str(error)[:300])
 
 
-def kinds(stock: Outcome, pruned: Outcome, again: Outcome, plan: Explanation) -> Iterator[str]:
+def kinds(stock: Outcome, pruned: Outcome, again: Outcome, plan: Explanation | None) -> Iterator[str]:
     """The names of the counts to which one plan adds."""
     in_stock, in_pruned = not isinstance(stock, Rows), not (isinstance(pruned, Rows) and isinstance(again, Rows))
     yield "plans"
@@ -123,6 +130,8 @@ def kinds(stock: Outcome, pruned: Outcome, again: Outcome, plan: Explanation) ->
         yield "pruned raised"
     if in_stock and in_pruned:
         yield "both raised"
+    if plan is None:
+        return
     if plan.tables:
         yield "pruned"
     if plan.tables and not in_stock:
