@@ -1,14 +1,14 @@
-"""Relations whose expressions answer on all rows of a query, and raise an error for rows that a filter leaves alone.
+"""Relations whose expressions answer on all rows of the query, and raise an error for rows that a filter makes.
 
-Each has a side that no filter reaches, and a side that keys of the join above reach, if pruning lets them:
+In each of them keys of the join above could filter one scan, and reach no other. The expression raises for
 
-| shape | a row that a filter makes |
+| shape | rows |
 |---|---|
-| padded | the row of an outer join without its match |
-| spared | the row that has lost the match by which an anti join drops it, or a branch spares it |
-| united | the group without the rows of one branch of a union |
-| parted | the group without the rows that other files hold |
-| unmatched | none: it is padded in the query itself, which raises with pruning and without it |
+| padded | of an outer join that have lost their match |
+| spared | that have lost their match, by which an anti join dropped them or a branch spared them |
+| united | of groups that have lost those of one branch of a union |
+| parted | of groups that have lost those of other files |
+| unmatched | that have no match in the query either, so that it raises with pruning and without it |
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVERY_KEY = ("t1", "t0")
 
 
 class Shape(Enum):
-    """What a query has between the scans and the join with the dimension."""
+    """The kind of a query's part below the join with the dimension; `FREE` stands for any operators."""
 
     FREE = "free"
     PADDED = "padded"
@@ -41,16 +41,16 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """A factory of such relations; `name` gives names that are unique in a query."""
+    """A factory of relations; `name` gives names that are unique in a query."""
 
     draws: Draws
     name: Callable[[str], str]
 
     def relation(self, shape: Shape) -> Relation:
-        """A key and a value, which each row or group has to compute before the join above drops it."""
+        """A key and a value, which is computed for each row or group before the join above drops it."""
         match shape:
             case Shape.PADDED | Shape.UNMATCHED:
-                # Spark would test a value below an anti join, but not below the join that pads it.
+                # Spark moves a test of the value of a row below an anti join, and not below the join that pads it.
                 make = self.draws.choice((self._by_row, self._by_row, self._of_row))
                 return make(*self._padded("t2" if shape is Shape.UNMATCHED else self.draws.choice(EVERY_KEY)))
             case Shape.SPARED:
@@ -131,6 +131,6 @@ class Shapes:
         return self._needed(f"SELECT k, {text.replace('{}', call)} AS y FROM ({rows}) GROUP BY k", kind)
 
     def _needed(self, sql: str, kind: str) -> Relation:
-        """The rows whose `y` is no negative number, which none is."""
+        """The columns `k` and `y` of all rows, with a condition on `y`, so that each row needs its value."""
         key, made = Column(self.name("c"), "long"), Column(self.name("c"), kind)
         return Relation(f"SELECT k AS {key.name}, y AS {made.name} FROM ({sql}) WHERE y >= 0", (key, made), 0)

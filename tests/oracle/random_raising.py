@@ -35,12 +35,12 @@ class RaisingQuery:
 
 
 def raising_query(lake: RandomLake, shape: Shape, draws: Draws) -> RaisingQuery:
-    """The query that the draws choose, with operators of a shape or with any."""
+    """The query of a shape that the draws choose."""
     confs, options = random_confs(draws), random_options(draws)
     queries = _Queries(lake, draws, is_plain=draws.chance(65))
     if shape is Shape.FREE:
         return RaisingQuery(queries.query(), options, confs)
-    # Tests of rows would drop the parts of groups that a list of files leaves.
+    # A test of each row would drop the parts of groups that a list of files leaves.
     base = FILES_ONLY if shape is Shape.PARTED else ALWAYS
     return RaisingQuery(queries.shaped(shape), replace(base, broadcast_strategy=options.broadcast_strategy), confs)
 
@@ -62,7 +62,7 @@ class _Queries:
         return (self._above(made) if self.draws.chance(20) else made).sql
 
     def shaped(self, shape: Shape) -> str:
-        """Rows for which expressions raise only where a filter makes them, joined with some keys of the dimension."""
+        """A relation of a shape, joined with some keys of the dimension."""
         made = Shapes(self.draws, self._name).relation(shape)
         return self._filtered(made, self._table("t4", " WHERE v = 1"), SHAPED_TOPS).sql
 
