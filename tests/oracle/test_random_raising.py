@@ -190,9 +190,8 @@ def test_pruned_query_raises_only_where_the_query_raises(counted):
     counts = counted(adaptive=False)
     # Queries that always raise, or never, or are never pruned, would show nothing.
     least = len(NUMBERS) // 8
-    for each in ("stock raised", "both raised", "pruned and answered"):
+    for each in ("stock raised", "both raised", "pruned and answered", "refused"):
         assert counts[each] >= least, f"{each}: {counts}"
-    assert counts["refused"] or not least, counts
 
 
 @pytest.mark.full
