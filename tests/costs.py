@@ -34,3 +34,7 @@ PLANNED_SCANS = FREE_BUILDS.with_limits(costs=replace(NO_FIXED_COSTS, planned_sc
 # No build pays, while the scans are as worth reading less of as ever.
 COSTLY_BUILDS = PATIENT.with_limits(costs=replace(NO_FIXED_COSTS, build_job=1e15, kept_row=1e15, driver_row=1e15))
 ALWAYS = replace(PATIENT, always=True)
+# Builds are free, and scans skip files alone: no test of single rows pays.
+FILES_ONLY = FREE_BUILDS.with_limits(
+    costs=replace(NO_FIXED_COSTS, spark_test=1e15, spark_lookup=1e15, spark_compared=1e15)
+)

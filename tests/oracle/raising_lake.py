@@ -23,7 +23,7 @@ KEYS = 36
 # A value of the column `big` to which nothing can be added.
 GREATEST = 2**31 - 1
 # - `v`: from 1 to 9
-# - `u`: 0 or 1; of all rows of a key in one table at least one has 1
+# - `u`: 1 in one row of each key in a table, 0 in its other rows
 # - `z`, `n`, `s`, `big`: as `v`, NULL, the key as text, and small, but 0, NULL, no number and too large in bad rows
 KINDS = {"k": "long", "v": "int", "u": "int", "z": "int", "n": "int", "s": "text", "big": "int"}
 
@@ -34,7 +34,7 @@ def raising_lake(seed: int) -> RandomLake:
     - `t0`: several rows for each key, so that the ends of files part them
     - `t1`: one row for each key
     - `t2`: one row for each bad key
-    - `t3`: one file, which no key can skip
+    - `t3`: one file, which no key can skip, with values that raise in rows of bad keys alone
     - `t4`: the dimension that marks the wanted keys
     """
     draws = Draws(f"raising lake {seed}")
@@ -47,7 +47,7 @@ def raising_lake(seed: int) -> RandomLake:
             rows.table("t0", [key for key in every for _ in range(1 + draws.below(5))], draws.choice((8, 15, 30))),
             rows.table("t1", every, draws.choice((4, 8))),
             rows.table("t2", sorted(bad), draws.choice((2, 4))),
-            rows.table("t3", [key for key in every for _ in range(1 + draws.below(2))], 1000),
+            rows.table("t3", [key for key in every for _ in range(1 + draws.below(2))], 1000, strays=0),
             rows.table("t4", every, 1000, marks=True),
         ),
         {},
@@ -60,19 +60,22 @@ class _Rows:
     wanted: frozenset[int]
     bad: frozenset[int]
 
-    def table(self, name: str, keys: Sequence[int], file_rows: int, *, marks: bool = False) -> Table:
-        """A table with a row for each of the keys, which come in order."""
-        made = [self._row(key, is_first=at == 0 or keys[at - 1] != key, marks=marks) for at, key in enumerate(keys)]
+    def table(self, name: str, keys: Sequence[int], file_rows: int, *, strays: int = 1, marks: bool = False) -> Table:
+        """A table with a row for each of the keys, which come in order.
+
+        `strays` is the percentage of rows with values that raise among those of keys that are not bad.
+        """
+        only = {key: self.draws.choice([at for at, each in enumerate(keys) if each == key]) for key in sorted({*keys})}
+        made = [self._row(key, is_only=at == only[key], strays=strays, marks=marks) for at, key in enumerate(keys)]
         columns = zip(*made, strict=True) if made else [()] * len(KINDS)
         arrays = [pa.array(list(cells), TYPES[kind]) for cells, kind in zip(columns, KINDS.values(), strict=True)]
         writer = self.draws.choice(("parquet", "delta-rs"))
         return Table(name, KINDS, pa.table(arrays, list(KINDS)), file_rows, 1000, writer, "k")
 
-    def _row(self, key: int, *, is_first: bool, marks: bool) -> tuple[int | str | None, ...]:
-        # A few wanted rows raise errors, too, with and without pruning.
-        raises = self.draws.chance(60) if key in self.bad else self.draws.chance(1)
+    def _row(self, key: int, *, is_only: bool, strays: int, marks: bool) -> tuple[int | str | None, ...]:
+        raises = self.draws.chance(60 if key in self.bad else strays)
         v = 1 + self.draws.below(9)
         if marks:
             v = 1 if key in self.wanted else 2
-        u = 1 if is_first else self.draws.below(2)
+        u = int(is_only)
         return (key, v, u, 0, None, "no number", GREATEST) if raises else (key, v, u, v, v, str(key), v)

@@ -10,7 +10,7 @@ from tests.oracle.random_relations import Column
 # A Python function that raises an error on NULL.
 REFUSE_NULL = "refuse_null"
 # The kinds of results: `long` for bigint, `real` for double.
-OF_INT = (
+SPARKS_OF_INT = (
     ("100 / coalesce({}, 0)", "real"),
     ("100 % coalesce({}, 0)", "int"),
     ("100 DIV coalesce({}, 0)", "long"),
@@ -22,8 +22,9 @@ OF_INT = (
     ("CAST(coalesce({}, 1000) AS TINYINT) + 0", "int"),
     ("pmod(100, coalesce({}, 0))", "int"),
     ("size(map_from_arrays(array(0, 100), array(1, coalesce({}, 0)))) / coalesce({}, 0)", "real"),
-    (f"{REFUSE_NULL}({{}})", "int"),
 )
+# Keys pass no function in Python.
+OF_INT = (*SPARKS_OF_INT, (f"{REFUSE_NULL}({{}})", "int"))
 OF_TEXT = (("CAST(coalesce({}, 'none') AS BIGINT)", "long"), ("CAST({} AS INT)", "int"))
 GUARDED_INT = (
     ("{}", "int"),

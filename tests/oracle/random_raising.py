@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pruning import PruningOptions
+from tests.costs import ALWAYS, FILES_ONLY
 from tests.oracle.draws import Draws
 from tests.oracle.raising_lake import KINDS
+from tests.oracle.raising_shapes import Shape, Shapes
 from tests.oracle.raising_values import of_group, of_row, of_window
 from tests.oracle.random_lakes import RandomLake
 from tests.oracle.random_queries import random_confs, random_options
@@ -19,6 +21,8 @@ from tests.oracle.random_relations import Column, Relation, listed
 JOINS = ("JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
 SUBQUERIES = ("EXISTS", "NOT EXISTS", "IN", "IF EXISTS", "LOOKUP", "ROW", "SCALAR", "SCALAR")
 TOPS = ("JOIN", "JOIN", "SEMI JOIN", "RIGHT JOIN", "IN", "EXISTS")
+# Spark itself moves a semi join below many windows, groups and joins.
+SHAPED_TOPS = ("JOIN", "JOIN", "RIGHT JOIN", "RIGHT JOIN", "SEMI JOIN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,15 @@ class RaisingQuery:
     confs: Mapping[str, str]
 
 
-def raising_query(lake: RandomLake, draws: Draws) -> RaisingQuery:
-    """The query that the draws choose."""
+def raising_query(lake: RandomLake, shape: Shape, draws: Draws) -> RaisingQuery:
+    """The query of a shape that the draws choose."""
     confs, options = random_confs(draws), random_options(draws)
-    return RaisingQuery(_Queries(lake, draws, is_plain=draws.chance(65)).query(), options, confs)
+    queries = _Queries(lake, draws, is_plain=draws.chance(65))
+    if shape is Shape.FREE:
+        return RaisingQuery(queries.query(), options, confs)
+    # A test of each row would drop the parts of groups that a list of files leaves.
+    base = FILES_ONLY if shape is Shape.PARTED else ALWAYS
+    return RaisingQuery(queries.shaped(shape), replace(base, broadcast_strategy=options.broadcast_strategy), confs)
 
 
 @dataclass(slots=True)
@@ -51,6 +60,11 @@ class _Queries:
             made = self._above(made)
         made = self._filtered(made, self._dimension())
         return (self._above(made) if self.draws.chance(20) else made).sql
+
+    def shaped(self, shape: Shape) -> str:
+        """A relation of a shape, joined with some keys of the dimension."""
+        made = Shapes(self.draws, self._name).relation(shape)
+        return self._filtered(made, self._table("t4", " WHERE v = 1"), SHAPED_TOPS).sql
 
     def _name(self, letter: str) -> str:
         self._count += 1
@@ -178,9 +192,9 @@ class _Queries:
         sql = f"SELECT {', '.join(names)} FROM {self._from(left)} UNION ALL "
         return Relation(sql + f"SELECT {', '.join([*texts, *_names(own)])} FROM {self._from(right)}", columns, 0)
 
-    def _filtered(self, left: Relation, right: Relation) -> Relation:
+    def _filtered(self, left: Relation, right: Relation, tops: Sequence[str] = TOPS) -> Relation:
         """The rows of a relation whose key the other one has."""
-        kind, (one, other) = self.draws.choice(TOPS), (left.columns[0].name, right.columns[0].name)
+        kind, (one, other) = self.draws.choice(tops), (left.columns[0].name, right.columns[0].name)
         if kind == "IN":
             return self._where(left, f"{one} IN (SELECT {other} FROM {self._from(right)})")
         on = f"{one} {self.draws.choice(('=', '=', '=', '=', '<=>'))} {other}"
