@@ -199,6 +199,8 @@ class BuildSelection:
         rows, as other keys skip more. The join above drops these rows. Until then they lack the rows of the other side
         that the keys of the build side have left out.
         """
+        if not self.sizes.highest:
+            return ""
         if build_side.id not in self._raising:
             self._raising[build_side.id] = next(self._raising_above(build_side), "")
         return self._raising[build_side.id]

@@ -47,16 +47,17 @@ class EqualColumns:
     def of(root: Node) -> EqualColumns:
         """The columns of a plan and of its subqueries."""
         parents: dict[int, int] = {}
-        for node in root.walk():
+        nodes = tuple(root.walk())
+        for node in nodes:
             for first, second in _equal_pairs(node):
                 parents[_top(parents, first)] = _top(parents, second)
         leaves: dict[int, list[tuple[Node, int]]] = {}
-        for node in root.walk():
+        for node in nodes:
             if not node.children and node.kind not in _WITHOUT_STORAGE:
                 for column in node.output:
                     leaves.setdefault(_top(parents, column), []).append((node, column))
         classes = {column: _top(parents, column) for column in [*parents]}
-        by_cast = frozenset(_top(parents, each) for node in root.walk() for each in _cast_columns(node))
+        by_cast = frozenset(_top(parents, each) for node in nodes for each in _cast_columns(node))
         return EqualColumns(
             classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, late_null_test(root)
         )

@@ -129,6 +129,8 @@ def first_fallible(expressions: Sequence[Expression], traits: str) -> str:
     raises, gives NULL, or follows the rules without ANSI, and the class of its type. Traits of another number of
     expressions say nothing, so all that has a mode may raise.
     """
+    if all(map(_is_infallible, expressions)):
+        return ""
     count = sum(_size(each) for each in expressions)
     letters = iter(traits if len(traits) == 2 * count else "--" * count)
     return next(filter(None, (_first(_typed(each, letters), frozenset()) for each in expressions)), "")
@@ -146,6 +148,13 @@ class _Typed:
     @property
     def kind(self) -> str:
         return self.expression.kind
+
+
+def _is_infallible(expression: Expression) -> bool:
+    """True where no kind in an expression may raise, whatever its mode and type: the usual case, and a quick answer."""
+    return (expression.kind in INFALLIBLE or expression.is_normal_form) and all(
+        map(_is_infallible, expression.children)
+    )
 
 
 def _size(expression: Expression) -> int:
