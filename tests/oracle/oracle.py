@@ -37,15 +37,13 @@ _OF_ROW_TESTS = {ReasonCode.UNSELECTIVE, ReasonCode.NO_JVM}
 class Skips:
     """Expected skips as `(kept, total)`, and the codes of all reasons; None is not checked.
 
-    `pages`: the reader may skip more than the plan counts, by pages or dictionaries. `narrower`: it skips less,
-    as files of a narrower type take no literal beyond it.
+    `pages`: the reader may skip more than the plan counts, by pages or dictionaries.
     """
 
     files: tuple[int, int] | None = None
     row_groups: tuple[int, int] | None = None
     reasons: frozenset[ReasonCode] | None = None
     pages: bool = False
-    narrower: bool = False
 
 
 def skips(
@@ -199,10 +197,7 @@ def check_skips(df: DataFrame, expected: Skips) -> TableExplanation:
         return table
     assert measured is not None
     assert table.files_kept == measured.files_read
-    if expected.narrower:
-        assert table.rows_kept is not None
-        assert measured.rows_scanned > table.rows_kept
-    elif expected.pages:
+    if expected.pages:
         assert table.rows_kept is None or measured.rows_scanned <= table.rows_kept
     elif table.rows_kept is not None:
         assert table.rows_kept == measured.rows_scanned

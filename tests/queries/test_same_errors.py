@@ -187,7 +187,8 @@ GROUP_DIVIDED = "SELECT k, j, 1 / max(x) AS y FROM {parts} GROUP BY k, j"
     [(DIVIDED, "AUTO"), (DIVIDED, "RUNTIME_ONLY"), (DIVIDED, "NONE"), (GROUP_DIVIDED, "AUTO")],
 )
 def test_side_stays_streamed_whose_column_may_raise(answered, conf, column, strategy):
-    conf("spark.sql.adaptive.enabled", "false")
+    for name, value in {**CODE_GENERATION, "spark.sql.adaptive.enabled": "false"}.items():
+        conf(name, value)
     result = answered(
         f"SELECT t.*, length(text) FROM ({column}) t JOIN {{some}} s ON t.j = s.j JOIN {{d}} d ON t.k = d.k",
         replace(FREE_BUILDS, broadcast_strategy=strategy),
