@@ -184,7 +184,7 @@ MUTANTS = {
         run_of("pruning/query/test_filter_plan.py"),
     ),
     "a-test-for-null-that-may-raise-is-inferred": Mutant(
-        *("pruning/query/equal_columns.py", "            if self._tested:\n", "            if False:\n"),
+        *("pruning/query/equal_columns.py", "            if self._late_test:\n", "            if False:\n"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-test-for-null-of-a-plan-refuses-every-filter": Mutant(
@@ -384,7 +384,7 @@ MUTANTS = {
         run_of("pruning/query/test_planner.py"),
     ),
     "spark-prunes-partitions-by-a-build-that-is-gone": Mutant(
-        *("pruning/query/planner.py", "is_reached = facts.partitions <= reached", "is_reached = True"),
+        *("pruning/query/broadcasts.py", "is_reached = facts.partitions <= reached", "is_reached = True"),
         run_of("pruning/query/test_planner.py"),
     ),
     # ------------------------------------------------------------------------------------------------ one scan
