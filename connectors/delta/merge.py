@@ -69,6 +69,9 @@ def merge_scan(spark: SparkSession, plan: Any) -> MergeScan | Reason | None:
         count = int(target.files())
         chosen = f"{count:,} file{'' if count == 1 else 's'} ({size(int(target.bytes()))}) chosen by Delta"
         reason, listed = Reason(ReasonCode.COMMAND, _TARGET, f"{chosen}; {refusal}"), target.listed()
-        return reason if listed is None else MergeScan(listed, False, reason, spark, target)  # noqa: FBT003 - as below
+        if listed is None:
+            return reason
+        return MergeScan(listed, needs_a_row=False, refusal=reason, _spark=spark, _target=target)
     # Adaptive execution drops the source, whose rows Delta counts, if the target of an inner join has no row.
-    return MergeScan(target.readable(), bool(target.isInner()), None, spark, target)
+    is_inner = bool(target.isInner())
+    return MergeScan(target.readable(), needs_a_row=is_inner, refusal=None, _spark=spark, _target=target)

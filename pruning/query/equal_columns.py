@@ -35,13 +35,13 @@ class EqualColumns:
     """The class of each column, by its id, and the leaves that read columns of a class from storage.
 
     It may say too much: a join of any type counts, although outer joins pass some conditions to one side alone.
-    `_by_cast` has the classes with a cast that may raise an error; `_tested` is the `late_null_test` of the plan.
+    `_by_cast` has the classes with a cast that may raise an error; `_late_test` is the `late_null_test` of the plan.
     """
 
     _classes: Mapping[int, int]
     _leaves: Mapping[int, tuple[tuple[Node, int], ...]]
     _by_cast: frozenset[int] = frozenset()
-    _tested: str = ""
+    _late_test: str = ""
 
     @staticmethod
     def of(root: Node) -> EqualColumns:
@@ -70,13 +70,13 @@ class EqualColumns:
         """
         return self._classes.get(column, column) in self._by_cast
 
-    def without_casts(self, probes: Iterable[ProbeColumn]) -> tuple[tuple[ProbeColumn, ...], tuple[Reason, ...]]:
+    def sound_probes(self, probes: Iterable[ProbeColumn]) -> tuple[tuple[ProbeColumn, ...], tuple[Reason, ...]]:
         """The columns whose filters make no such expression raise, and the reason against each of the others."""
         sound, reasons = list[ProbeColumn](), list[Reason]()
         for each in probes:
-            if self._tested:
+            if self._late_test:
                 reasons.append(
-                    Reason(ReasonCode.MAY_RAISE, each.name, f"{self._tested} that Spark tests for NULL again")
+                    Reason(ReasonCode.MAY_RAISE, each.name, f"{self._late_test} that Spark tests for NULL again")
                 )
             elif self.is_cast(each.column):
                 reasons.append(Reason(ReasonCode.MAY_RAISE, each.name, "an expression that is equal to the column"))

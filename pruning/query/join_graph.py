@@ -77,7 +77,7 @@ class JoinGraph:
             edges += found
             refusals += refused
         equal = EqualColumns.of(root)
-        return JoinGraph(root, tuple(_without_casts(each, equal) for each in edges), tuple(refusals))
+        return JoinGraph(root, tuple(_with_sound_probes(each, equal) for each in edges), tuple(refusals))
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -172,9 +172,9 @@ def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equ
     return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
 
 
-def _without_casts(edge: Edge, equal: EqualColumns) -> Edge:
+def _with_sound_probes(edge: Edge, equal: EqualColumns) -> Edge:
     """The edge without columns whose filters Spark copies to an expression that may raise."""
-    probes, reasons = equal.without_casts(edge.probes)
+    probes, reasons = equal.sound_probes(edge.probes)
     return replace(edge, probes=probes, stops=(*edge.stops, *reasons)) if reasons else edge
 
 

@@ -102,7 +102,7 @@ def top_ks(root: Node) -> Iterator[TopK]:
     """Every limit of a plan, and of the plans of its subqueries, that takes the first rows of an order."""
     equal = EqualColumns.of(root)
     for each in _top_ks(root):
-        probes, reasons = equal.without_casts(each.probes)
+        probes, reasons = equal.sound_probes(each.probes)
         yield replace(each, probes=probes, stops=(*each.stops, *reasons)) if reasons else each
 
 

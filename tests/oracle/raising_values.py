@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tests.oracle.draws import Draws
 from tests.oracle.random_relations import Column
 
-# A Python function that raises an error on NULL.
+# The name of `refuse_null` in SQL.
 REFUSE_NULL = "refuse_null"
 # The kinds of results: `long` for bigint, `real` for double.
 SPARKS_OF_INT = (
@@ -54,6 +54,14 @@ OF_WINDOW = (
     ("{} / sum({})", "real"),
     ("100 % sum(coalesce({}, 0))", "long"),
 )
+
+
+def refuse_null(value: int | None) -> int:
+    """The value; NULL raises an error."""
+    if value is None:
+        msg = "NULL"
+        raise ValueError(msg)
+    return value
 
 
 def of_row(draws: Draws, columns: Sequence[Column]) -> tuple[str, str]:

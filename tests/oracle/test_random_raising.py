@@ -31,7 +31,7 @@ from tests.oracle.answers import rows_of
 from tests.oracle.draws import Draws
 from tests.oracle.raising_lake import raising_lake
 from tests.oracle.raising_shapes import Shape
-from tests.oracle.raising_values import REFUSE_NULL
+from tests.oracle.raising_values import REFUSE_NULL, refuse_null
 from tests.oracle.random_lakes import RandomLake, stored
 from tests.oracle.random_raising import RaisingQuery, raising_query
 from tests.oracle.reproductions import Failure, shown
@@ -150,14 +150,6 @@ def tables(spark: SparkSession, lake: RandomLake, folder: Path) -> Iterator[None
     spark.sql(f"DROP TEMPORARY FUNCTION {REFUSE_NULL}")
     for table in lake.tables:
         spark.catalog.dropTempView(table.name)
-
-
-def refuse_null(value: int | None) -> int:
-    """The value; NULL raises an error."""
-    if value is None:
-        msg = "NULL"
-        raise ValueError(msg)
-    return value
 
 
 @pytest.fixture(params=seeds())

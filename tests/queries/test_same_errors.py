@@ -15,6 +15,7 @@ from pruning import explain
 from pruning.reasons import ReasonCode
 from sample_data.confs import CODE_GENERATION
 from tests.costs import FREE_BUILDS
+from tests.oracle.raising_values import REFUSE_NULL, refuse_null
 from tests.queries.star import files
 
 pytestmark = pytest.mark.spark
@@ -86,7 +87,7 @@ REFUSALS = {
 
 @pytest.fixture
 def answered(spark, pruned_frame, lake):
-    """The pruned DataFrame of a query, after both gave the same rows with adaptive execution and without it."""
+    """A function that gives the pruned DataFrame of a query, after it gave the rows of stock Spark."""
 
     def run(query: str, options=FREE_BUILDS):
         text = query.format(**lake)
@@ -95,16 +96,9 @@ def answered(spark, pruned_frame, lake):
         assert expected == sorted(map(tuple, result.collect()))
         return result
 
-    spark.udf.register("refuse_null", _refuse_null, "int")
+    spark.udf.register(REFUSE_NULL, refuse_null, "int")
     yield run
-    spark.sql("DROP TEMPORARY FUNCTION refuse_null")
-
-
-def _refuse_null(value: int | None) -> int:
-    if value is None:
-        msg = "NULL"
-        raise ValueError(msg)
-    return value
+    spark.sql(f"DROP TEMPORARY FUNCTION {REFUSE_NULL}")
 
 
 @pytest.mark.parametrize("query", REFUSALS.values(), ids=REFUSALS)
@@ -115,7 +109,7 @@ def test_rows_that_lose_their_match_raise_no_error(answered, query):
 
 
 def test_python_function_stops_keys(answered):
-    result = answered(grouped("refuse_null(r.x)", OUTER))
+    result = answered(grouped(f"{REFUSE_NULL}(r.x)", OUTER))
     stops = [stop for edge in explain(result).edges for stop in edge.stops]
     assert any(ReasonCode.OPAQUE.value in stop for stop in stops)
 
