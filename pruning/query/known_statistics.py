@@ -51,6 +51,7 @@ class KnownStatistics:
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    _rows: dict[int, int | None] = field(default_factory=dict)
     _bytes: dict[int, int] = field(default_factory=dict)
     _reuse: ExchangeReuse | None = None
 
@@ -105,10 +106,10 @@ class KnownStatistics:
         return self._row_count(relation) or 0
 
     def _row_count(self, relation: Relation) -> int | None:
-        files = self._files(relation)
-        if isinstance(files, Reason) or (files.containers.rows == UNKNOWN).any():
-            return None
-        return int(files.containers.rows.sum())
+        if relation.id not in self._rows:
+            files = self._files(relation)
+            self._rows[relation.id] = None if isinstance(files, Reason) else _row_sum(files)
+        return self._rows[relation.id]
 
     def leaf_rows(self, leaf: Node) -> float:
         """The engine's estimate of the rows of a leaf that reads no files, such as cached rows; 0 if not known."""
@@ -264,6 +265,11 @@ class KnownStatistics:
             raise Unanswered(request, partial(self._answers.__setitem__, key))
         answer: A = self._answers[key]
         return answer
+
+
+def _row_sum(files: ScanContainers) -> int | None:
+    rows = files.containers.rows
+    return None if (rows == UNKNOWN).any() else int(rows.sum())
 
 
 def _has_density(probe: ProbeColumn) -> bool:
