@@ -183,13 +183,37 @@ MUTANTS = {
         *("pruning/query/build_selection.py", ".leaves_out or self._raises_above(build_side):", ".leaves_out:"),
         run_of("pruning/query/test_filter_plan.py"),
     ),
-    "a-test-for-null-that-may-raise-is-inferred": Mutant(
-        *("pruning/query/equal_columns.py", "            if self._late_test:\n", "            if False:\n"),
+    "a-late-condition-that-may-raise-is-moved": Mutant(
+        *("pruning/query/equal_columns.py", "            if self._late:\n", "            if False:\n"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
-    "a-test-for-null-of-a-plan-refuses-every-filter": Mutant(
-        *("pruning/query/inferred_tests.py", "and expression not in {*tested_for_null(child)}", ""),
+    "a-key-that-is-tested-for-null-refuses-every-filter": Mutant(
+        *("pruning/query/late_conditions.py", "and expression not in {*tested_for_null(child)}", ""),
         run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "the-condition-of-a-late-join-cannot-raise": Mutant(
+        *("pruning/query/late_conditions.py", "    if is_late or (join", "    if (join"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "an-unknown-operator-spares-a-late-condition": Mutant(
+        *("pruning/query/late_conditions.py", "        case Limit() | Relation():", "        case Node():"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-literal-is-copied-where-an-outer-join-became-inner": Mutant(
+        *("pruning/query/late_conditions.py", "and _may_have_been_outer(join)", "and not join.sides"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-condition-beside-a-cast-is-tested-first": Mutant(
+        *("pruning/query/equal_columns.py", "return isinstance(node, Filter) or not any(", "return not any("),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-remainder-of-decimals-raises-on-no-value": Mutant(
+        *("pruning/query/fallible.py", "if any(child.type in _DECIMAL for child", "if any(not child.type for child"),
+        run_of("pruning/query/test_fallible.py"),
+    ),
+    "a-cast-to-a-shorter-integer-is-0-for-0-alone": Mutant(
+        *("pruning/query/fallible.py", "each.type == _INTEGER and each.mode != _LEGACY", "each.type == _INTEGER"),
+        run_of("pruning/query/test_fallible.py"),
     ),
     "a-divisor-is-guarded-in-the-other-branch": Mutant(
         *("pruning/query/fallible.py", "_nonzero_if(condition, holds=True)", "_nonzero_if(condition, holds=False)"),

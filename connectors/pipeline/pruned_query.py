@@ -277,7 +277,8 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
 
 def _rewritten(query: QueryRun) -> DataFrame:
     """The pruned query, optimised: Spark does it before the first action anyway, and here an error can be caught."""
-    result = optimized_once(query.plan.spark, query.rewritten())
+    may_raise = any(node.may_raise for node in query.plan.root.walk())
+    result = optimized_once(query.plan.spark, query.rewritten(), may_raise=may_raise)
     before_execution(query.plan.spark, optimized_plan(result))
     return result
 

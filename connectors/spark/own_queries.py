@@ -27,6 +27,9 @@ def own_query(df: DataFrame) -> DataFrame:
     return frame_in(df.sparkSession, own_session(df.sparkSession), analyzed_plan(df))
 
 
-def optimized_once(spark: SparkSession, plan: Any) -> DataFrame:
-    """The DataFrame of a plan made of an optimised one, optimised again without the rules of users."""
-    return DataFrame(instance(spark, _OWN, jvm_session(spark)).optimized(plan), spark)
+def optimized_once(spark: SparkSession, plan: Any, *, may_raise: bool) -> DataFrame:
+    """The DataFrame of a plan made of an optimised one, optimised again without the rules of users.
+
+    If one of its expressions `may_raise` an error, rules that move conditions by joins are left out, too.
+    """
+    return DataFrame(instance(spark, _OWN, jvm_session(spark)).optimized(plan, may_raise), spark)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pruning.query.expressions import probed_column
-from pruning.query.inferred_tests import late_null_test, tested_for_null
+from pruning.query.late_conditions import late_condition, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -35,13 +35,13 @@ class EqualColumns:
     """The class of each column, by its id, and the leaves that read columns of a class from storage.
 
     It may say too much: a join of any type counts, although outer joins pass some conditions to one side alone.
-    `_by_cast` has the classes with a cast that may raise an error; `_late_test` is the `late_null_test` of the plan.
+    `_by_cast` has the classes with a cast that may raise an error; `_late` is the `late_condition` of the plan.
     """
 
     _classes: Mapping[int, int]
     _leaves: Mapping[int, tuple[tuple[Node, int], ...]]
     _by_cast: frozenset[int] = frozenset()
-    _late_test: str = ""
+    _late: str = ""
 
     @staticmethod
     def of(root: Node) -> EqualColumns:
@@ -59,7 +59,7 @@ class EqualColumns:
         classes = {column: _top(parents, column) for column in [*parents]}
         by_cast = frozenset(_top(parents, each) for node in nodes for each in _cast_columns(node))
         return EqualColumns(
-            classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, late_null_test(root)
+            classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, late_condition(root)
         )
 
     def is_cast(self, column: int) -> bool:
@@ -74,9 +74,11 @@ class EqualColumns:
         """The columns whose filters make no such expression raise, and the reason against each of the others."""
         sound, reasons = list[ProbeColumn](), list[Reason]()
         for each in probes:
-            if self._late_test:
+            if self._late:
                 reasons.append(
-                    Reason(ReasonCode.MAY_RAISE, each.name, f"{self._late_test} that Spark tests for NULL again")
+                    Reason(
+                        ReasonCode.MAY_RAISE, each.name, f"{self._late} that Spark moves as it optimises a plan again"
+                    )
                 )
             elif self.is_cast(each.column):
                 reasons.append(Reason(ReasonCode.MAY_RAISE, each.name, "an expression that is equal to the column"))
@@ -118,16 +120,17 @@ def _equal_pairs(node: Node) -> Iterator[tuple[int, int]]:
 def _cast_columns(node: Node) -> Iterator[int]:
     """The columns below casts that may raise, of those that a condition sets equal to others, and computed columns.
 
-    An expression counts only above operators that drop rows, by which they spare it values: of all other rows the query
-    computes it itself. So it does where a condition below tests a computed column for NULL: Spark would put a copy
-    beside that test. It adds one for each key of a join that can be NULL; `coalesce` and columns NOT NULL have none.
+    A key of a join does not count where the join meets every row of a leaf, so that the query computes it for each. A
+    computed column does not count where a condition below tests it for NULL: Spark would put a copy beside that test.
+    It adds one for each key of a join that can be NULL; `coalesce` and columns NOT NULL have none. Beside another
+    condition of the same filter Spark puts the copy first.
     """
     match node:
         case Join(condition=condition) | Filter(condition=condition) if node.may_raise:
             parts = (part for _, part in conjuncts_at(condition) if part.kind in _EQUALITIES)
             casts = [each for part in parts for each in part.children if probed_column(each) is None]
             yield from (column for each in casts if (column := _column(each)) is not None and _is_spared(node, column))
-        case Project(made=made, children=(child,)) if node.may_raise and not _gives_every_row(child):
+        case Project(made=made, children=(child,)) if node.may_raise:
             tested = frozenset(tested_for_null(child))
             computed = ((column, each) for column, each in (made or {}).items() if probed_column(each) is None)
             yield from (column for column, each in computed if each not in tested)
@@ -136,8 +139,10 @@ def _cast_columns(node: Node) -> Iterator[int]:
 
 
 def _is_spared(node: Node, column: int) -> bool:
-    """True where rows of the child that has a column may be dropped before a condition of `node` sees them."""
-    return not any(_gives_every_row(child) for child in node.children if column in child.output)
+    """True where rows of the child that has a column may be dropped before an expression of `node` is computed."""
+    return isinstance(node, Filter) or not any(
+        _gives_every_row(child) for child in node.children if column in child.output
+    )
 
 
 def _gives_every_row(node: Node) -> bool:

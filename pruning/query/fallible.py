@@ -207,6 +207,9 @@ def _nonzero_if(condition: _Typed, *, holds: bool) -> frozenset[Expression]:
 def _is_safe(each: _Typed, nonzero: frozenset[Expression]) -> bool:
     """True where an expression with rules of its own raises on no value, if its children raise on none."""
     match each.kind:
+        case "IntegralDivide" | "Pmod" | "Remainder" if any(child.type in _DECIMAL for child in each.children):
+            # In every mode, where the quotient has more digits than a decimal.
+            return False
         case (
             "Abs" | "Add" | "Divide" | "IntegralDivide" | "Multiply" | "Pmod" | "Remainder" | "Subtract" | "UnaryMinus"
         ):
@@ -217,7 +220,7 @@ def _is_safe(each: _Typed, nonzero: frozenset[Expression]) -> bool:
             return each.type == _TEXT
         case "GetArrayItem":
             return each.mode == _LEGACY
-        case "Round" | "BRound":
+        case "Round":
             return each.type == _FLOAT and each.children[1].kind == "Literal"
         case "aggregate.Sum" | "aggregate.Average":
             return _adds_up(each)
@@ -237,7 +240,7 @@ def _computes(each: _Typed, nonzero: frozenset[Expression]) -> bool:
         case "Divide":
             return each.type in _FLOAT + _EXACT and _is_nonzero(each.children[1], nonzero)
         case "Remainder" | "Pmod":
-            return each.type in _FLOAT + _INTEGER + _EXACT and _is_nonzero(each.children[1], nonzero)
+            return each.type in _FLOAT + _INTEGER and _is_nonzero(each.children[1], nonzero)
         case "IntegralDivide":
             return _divides_by_literal(each)
         case _:
@@ -266,11 +269,16 @@ def _is_nullif(each: _Typed) -> bool:
 
 
 def _uncast(each: _Typed) -> _Typed:
-    """The expression below casts that give 0 only for 0; a cast to a decimal with fewer digits may round to 0."""
+    """The expression below casts that give 0 only for 0.
+
+    A cast to a decimal with fewer digits may round to 0, and one to a shorter integer may keep digits that are all 0.
+    """
     while each.kind == "Cast":
         (inner,) = each.children
         is_exact = inner.type in _INTEGER + _DECIMAL and each.type == _FLOAT
-        is_exact |= inner.type == _INTEGER and each.type in _INTEGER + _DECIMAL
+        is_exact |= inner.type == _INTEGER and (
+            each.type in _DECIMAL or (each.type == _INTEGER and each.mode != _LEGACY)
+        )
         if not is_exact and not is_lossless_cast(inner.expression.type, each.expression.type):
             break
         each = inner

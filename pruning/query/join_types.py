@@ -10,6 +10,8 @@
 | LeftAnti | right | left | | left | | right | right |
 | ExistenceJoin | right | left | left | left | | right | |
 | LeftSingle | right | | left | left | right | right | right |
+
+LeftSemi, LeftAnti and ExistenceJoin are made of `IN` and `EXISTS`, after Spark has inferred conditions from joins.
 """
 
 from __future__ import annotations
@@ -43,10 +45,14 @@ class JoinSide:
 
 @dataclass(frozen=True, slots=True)
 class JoinType:
-    """The two sides of a type of join; nothing holds for a side of an unknown type."""
+    """The two sides of a type of join; nothing holds for a side of an unknown type.
+
+    - `is_late`: Spark may have made it of a subquery, after it has inferred conditions from the joins of a query
+    """
 
     left: JoinSide = JoinSide()
     right: JoinSide = JoinSide()
+    is_late: bool = False
 
     @staticmethod
     def of(name: str) -> JoinType:
@@ -54,7 +60,7 @@ class JoinType:
         return JOIN_TYPES.get(name, _UNKNOWN)
 
 
-_UNKNOWN = JoinType()
+_UNKNOWN = JoinType(is_late=True)
 _BOTH = JoinSide(needs_match=True, stands_alone=True, may_be_broadcast=True, gets_conditions=True)
 _KEPT = JoinSide(stands_alone=True, keeps_every_row=True)
 _PADDED = JoinSide(needs_match=True, is_padded=True, may_be_broadcast=True, gets_conditions=True)
@@ -69,12 +75,15 @@ JOIN_TYPES: Mapping[str, JoinType] = MappingProxyType(
         "RightOuter": JoinType(_PADDED, _KEPT),
         "FullOuter": JoinType(_FULL, _FULL),
         "LeftSemi": JoinType(
-            JoinSide(needs_match=True, stands_alone=True, at_most_once=True, gets_conditions=True), _MATCHED
+            JoinSide(needs_match=True, stands_alone=True, at_most_once=True, gets_conditions=True),
+            _MATCHED,
+            is_late=True,
         ),
-        "LeftAnti": JoinType(JoinSide(stands_alone=True, at_most_once=True), _MATCHED),
+        "LeftAnti": JoinType(JoinSide(stands_alone=True, at_most_once=True), _MATCHED, is_late=True),
         "ExistenceJoin": JoinType(
             JoinSide(stands_alone=True, keeps_every_row=True, at_most_once=True),
             JoinSide(needs_match=True, may_be_broadcast=True),
+            is_late=True,
         ),
         # A correlated scalar subquery: a second match of a left row raises an error.
         "LeftSingle": JoinType(JoinSide(keeps_every_row=True, at_most_once=True), _PADDED),

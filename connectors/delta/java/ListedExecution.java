@@ -40,7 +40,7 @@ public class ListedExecution extends QueryExecution {
                 return null;
             }
             LogicalPlan plan = withoutFilters == null ? listed.plan()
-                : new OwnQueries(sparkSession()).optimized(withoutFilters).queryExecution().optimizedPlan();
+                : new OwnQueries(sparkSession()).optimized(withoutFilters, true).queryExecution().optimizedPlan();
             return columns(plan).equals(columns(analyzed())) ? plan : null;
         } catch (Exception unknown) {
             // Spark raises an error of the query itself again.

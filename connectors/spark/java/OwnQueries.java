@@ -15,6 +15,15 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
     private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
     // Rules of table formats, which give a scan its files, have their packages below that of Spark.
     private static final String SPARKS = "org.apache.spark.";
+    /**
+     * Rules that infer, copy or move conditions by joins. A plan that is optimised once has no join of an IN or EXISTS
+     * when they run, and some joins are still outer ones.
+     */
+    static final String MOVES = String.join(",", new String[] {
+        "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromConstraints",
+        "org.apache.spark.sql.catalyst.optimizer.PushExtraPredicateThroughJoin",
+        "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
+        "org.apache.spark.sql.catalyst.optimizer.PushLeftSemiLeftAntiThroughJoin"});
     private static final java.util.List OURS =
         java.util.Arrays.asList(new Object[] {"SessionRule", "NewSessions$NoRule"});
     private final SparkSession session;
@@ -45,11 +54,12 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
     }
 
     /**
-     * The DataFrame of a plan, which the session has optimised without the rules of users.
+     * The DataFrame of a plan, which the session has optimised without the rules of users; if some expression may raise
+     * an error also without those that move conditions, so that it meets no other rows.
      */
-    public Dataset optimized(LogicalPlan plan) {
+    public Dataset optimized(LogicalPlan plan, boolean mayRaise) {
         frame = Dataset.ofRows(session, plan);
-        String rules = excluded(session, "");
+        String rules = excluded(session, mayRaise ? MOVES : "");
         if (rules.isEmpty()) {
             return (Dataset) apply();
         }

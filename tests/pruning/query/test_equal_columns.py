@@ -117,28 +117,71 @@ def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kin
     assert is_tested != EqualColumns.of(root).is_cast(f.output[0])
 
 
-# `IN` and `EXISTS` become joins, and outer joins inner ones, after Spark has inferred its tests for NULL.
+# `IN` and `EXISTS` become joins, and outer joins inner ones, after Spark has inferred its conditions.
 @pytest.mark.parametrize(
-    ("type_", "is_spared", "is_tested", "refuses"),
+    ("type_", "above", "is_tested", "refuses"),
     [
-        ("LeftSemi", True, False, True),
-        ("LeftAnti", True, False, True),
-        ("LeftSemi", True, True, False),
-        ("LeftSemi", False, False, False),
-        ("ExistenceJoin", True, False, False),
-        ("Inner", True, False, True),
-        ("Inner", True, True, False),
-        ("Inner", False, False, False),
+        ("LeftSemi", "join", False, True),
+        ("LeftAnti", "join", False, True),
+        ("ExistenceJoin", "join", False, True),
+        ("LeftSemi", "join", True, False),
+        ("LeftSemi", "scan", False, True),
+        ("LeftSemi", "groups", False, True),
+        ("LeftSemi", "Expand", False, True),
+        ("LeftSemi", "limit", False, False),
+        ("LeftSemi", "random", False, False),
+        ("Inner", "join", False, True),
+        ("Inner", "join", True, False),
+        ("Inner", "scan", False, True),
+        ("Inner", "scan", True, False),
+        ("LeftOuter", "join", True, False),
     ],
 )
-def test_plan_with_a_test_for_null_that_may_raise_gets_no_filter(plans, type_, is_spared, is_tested, refuses):
+def test_plan_with_a_late_condition_that_may_raise_gets_no_filter(plans, type_, above, is_tested, refuses):
     f, t, good, d = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n"), plans.table("k")
     cast = call("Cast", column(t.output[0], "string"), type_="bigint")
     tested = plans.filter(t, call("IsNotNull", cast) if is_tested else at_least(t.output[1], 1))
-    some = plans.join(tested, good, equal(t.output[1], good.output[0])) if is_spared else tested
-    made = replace(plans.project(some, cast), may_raise="a cast")
-    late = plans.join(f, made, equal(f.output[0], made.output[0]), type_=type_)
+    some = tested if above == "scan" else plans.join(tested, good, equal(t.output[1], good.output[0]))
+    if above == "groups":
+        made = plans.aggregate(some, t.output[0])
+        made = replace(made, may_raise="a cast", groups={made.output[0]: cast})
+    else:
+        made = replace(plans.project(some, cast), may_raise="a cast", is_deterministic=above != "random")
+    key = made.output[0]
+    top = {"Expand": lambda: plans.other("Expand", made, output=made.output), "limit": lambda: plans.limit(made, 5)}
+    late = plans.join(f, top.get(above, lambda: made)(), equal(f.output[0], key), type_=type_)
     graph = JoinGraph.of(plans.join(late, d, equal(f.output[0], d.output[0])))
-    refused = [stop for edge in graph.edges for stop in edge.stops if "tests for NULL" in stop.detail]
+    refused = [stop for edge in graph.edges for stop in edge.stops if "optimises a plan again" in stop.detail]
     assert refuses == bool(refused)
     assert not (refuses and any(each.probes for each in graph.edges))
+
+
+@pytest.mark.parametrize(
+    ("type_", "refuses"), [("LeftSemi", True), ("LeftAnti", True), ("ExistenceJoin", True), ("Inner", False)]
+)
+def test_condition_of_a_late_join_that_may_raise_refuses_all_filters(plans, type_, refuses):
+    f, t, d = plans.table("k", "n"), plans.table("n", "s"), plans.table("k")
+    late = replace(plans.join(f, t, equal(f.output[1], t.output[0]), type_=type_), may_raise="a cast")
+    graph = JoinGraph.of(plans.join(late, d, equal(f.output[0], d.output[0])))
+    refused = [stop for edge in graph.edges for stop in edge.stops if "optimises a plan again" in stop.detail]
+    assert refuses == bool(refused)
+
+
+# Spark puts a copy before the conditions of a filter, one of which may spare the cast a value.
+def test_column_equal_to_a_cast_in_a_filter_gets_no_condition(plans):
+    f = plans.table("k", "s", type_="string")
+    key = call("Cast", column(f.output[1], "string"), type_="bigint")
+    found = EqualColumns.of(replace(plans.filter(f, equal(column(f.output[0]), key)), may_raise="a cast"))
+    assert found.is_cast(f.output[0])
+
+
+# An inner join that was one from the start has copies of conditions on the other column.
+@pytest.mark.parametrize(("is_limited", "is_copied", "refuses"), [(1, 0, True), (1, 1, False), (0, 0, False)])
+def test_join_that_may_have_been_an_outer_one_refuses_all_filters(plans, is_limited, is_copied, refuses):
+    f, t, d = plans.table("k", "n"), plans.table("s", type_="string"), plans.table("k")
+    cast = call("Cast", column(t.output[0], "string"), type_="bigint")
+    some = plans.filter(f, at_least(f.output[0], 3)) if is_limited else f
+    small = plans.filter(t, call("GreaterThan", cast, literal(3))) if is_copied else t
+    joined = replace(plans.join(small, some, equal(cast, column(f.output[0]))), may_raise="a cast")
+    graph = JoinGraph.of(plans.join(joined, d, equal(f.output[1], d.output[0])))
+    assert refuses == any("optimises a plan again" in stop.detail for edge in graph.edges for stop in edge.stops)

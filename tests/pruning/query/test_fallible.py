@@ -65,3 +65,28 @@ def test_guard_counts_only_where_it_holds(expression, found):
 @pytest.mark.parametrize("wrong", ["", "Af", "AfAfAfAf"])
 def test_traits_of_the_wrong_length_say_nothing(wrong):
     assert first_fallible([divided(literal("2.0", "double"))], wrong) == "a division"
+
+
+# The quotient may have more digits than a decimal, and Java gives no remainder then.
+@pytest.mark.parametrize("mode", ["A", "T", "L"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("Remainder", "a remainder"), ("Pmod", "a remainder"), ("IntegralDivide", "a division")]
+)
+def test_remainder_of_decimals_raises_in_every_mode(kind, name, mode):
+    of_decimals = of(kind, literal("1", "decimal(38,0)"), literal("7", "decimal(1,0)"))
+    assert name == first_fallible([of_decimals], f"{mode}n-N-n")
+    assert "" == first_fallible([of_decimals], f"{mode}i-i-i")
+
+
+@pytest.mark.parametrize(("mode", "found"), [("A", ""), ("L", "a remainder")])
+def test_guard_of_a_wider_integer_is_none_where_casts_cut_digits_off(mode, found):
+    great = of("Length", literal("x", "string"), type_="bigint")
+    remainder = of("Remainder", literal("100"), of("Cast", great, type_="int"))
+    guarded = of("If", of("EqualTo", great, literal("0")), literal("0"), remainder)
+    # The cast itself raises under ANSI, where its mode says so.
+    letters = {"If": "-i", "EqualTo": "-b", "Length": "-i", "Literal": "-i", "Remainder": "Ai", "Cast": f"{mode}i"}
+
+    def written(each):
+        return letters[each.kind] + "".join(map(written, each.children))
+
+    assert first_fallible([guarded], written(guarded)) == (found or "a cast")

@@ -114,4 +114,8 @@ def test_sides_that_spark_broadcasts_and_copies_conditions_to(type_, broadcast, 
 
 
 def test_nothing_is_known_of_another_type():
-    assert JoinType() == JoinType.of("AsOf")
+    assert JoinType(is_late=True) == JoinType.of("AsOf")
+
+
+def test_joins_of_subqueries_are_late():
+    assert {"LeftSemi", "LeftAnti", "ExistenceJoin"} == {name for name, each in JOIN_TYPES.items() if each.is_late}

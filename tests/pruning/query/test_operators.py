@@ -102,12 +102,8 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     "pruning/query/equal_columns.py:_gives_every_row": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
     ),
-    # Operators that Spark moves a condition below: the last arm keeps it above.
-    "pruning/query/inferred_tests.py:_computed": frozenset({"Limit", "Relation"}),
-    # Operators that drop no row before a condition below them: the last arm says that any other one may.
-    "pruning/query/inferred_tests.py:_is_above_a_join": frozenset(
-        {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
-    ),
+    # Operators that Spark moves a condition below: the last arm takes all that may raise below one that is not known.
+    "pruning/query/late_conditions.py:_computed": frozenset(),
     # A walk to the first join: the last arm finds no fallback.
     "pruning/query/join_condition.py:fallback_build_sides": frozenset({"Generate", "Limit", "Relation", "Union"}),
     # Operators of one row: the last arm knows of none.

@@ -1,0 +1,108 @@
+"""`late_condition`: an expression that may raise where Spark optimises a plan again and moves it to other rows.
+
+Spark optimises each plan once. `IN` and `EXISTS` become joins at the end of it, and outer joins become inner ones after
+tests for NULL were inferred (`InferFiltersFromConstraints`). A pruned plan has these joins from the start, so the rules
+that infer, copy and push conditions meet them: a key that may raise is computed below the joins that spare it some
+values. `OwnQueries.java` leaves these rules out, but Spark optimises a DataFrame of `prune()` once more for an action
+such as `count()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pruning.query.expressions import probed_column
+from pruning.query.join_types import JoinType
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouping,
+    Join,
+    Limit,
+    Node,
+    Passthrough,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
+
+
+def late_condition(root: Node) -> str:
+    """The first expression that may raise in such a condition; empty if none may.
+
+    Tests for NULL that stand in the plan already are those of joins which have been inner ones from the start.
+    """
+    joins = (node for node in root.walk() if isinstance(node, Join))
+    return next((each for join in joins for each in _late(join) if each), "")
+
+
+def _late(join: Join) -> Iterator[str]:
+    is_late = JoinType.of(join.type).is_late
+    if is_late or (join.may_raise and _may_have_been_outer(join)):
+        yield join.may_raise
+    parts = (part for _, part in conjuncts_at(join.condition) if is_late or part.kind != "EqualNullSafe")
+    columns = frozenset[int]().union(*(part.columns for part in parts))
+    for side, rules in join.sides:
+        if is_late or rules.gets_conditions:
+            for column in columns.intersection(side.output):
+                yield from _computed(side, column)
+
+
+def _may_have_been_outer(join: Join) -> bool:
+    """True where no condition is on a computed key of a join although one is on the column that it is compared with.
+
+    Spark copies it where a join is an inner one from the start.
+    """
+    below = (part for side in join.children for part in _conditions(side) if part.kind != "IsNotNull")
+    conditions = tuple(below)
+    for _, part in conjuncts_at(join.condition):
+        if part.kind == "EqualTo":
+            for key, other in (part.children, part.children[::-1]):
+                is_limited = any(other.columns & each.columns for each in conditions)
+                if probed_column(key) is None and is_limited and not any(_has(each, key) for each in conditions):
+                    return True
+    return False
+
+
+def _has(condition: Expression, part: Expression) -> bool:
+    return condition == part or any(_has(each, part) for each in condition.children)
+
+
+def _computed(node: Node, column: int) -> Iterator[str]:
+    """The expressions that may raise below which Spark puts a condition on a column of `node`."""
+    match node:
+        case Project(made=made, children=(child,)) | Grouping(groups=made, children=(child,)) if made is not None:
+            expression = made.get(column)
+            source = None if expression is None else probed_column(expression)
+            if source is not None:
+                yield from _computed(child, source)
+            elif expression is not None and expression not in {*tested_for_null(child)}:
+                # Spark moves no condition below a random column.
+                yield node.may_raise if node.is_deterministic else ""
+        case Filter() | Passthrough() | Generate() | Join():
+            for child in node.children:
+                if column in child.output:
+                    yield from _computed(child, column)
+        case Union():
+            for child in node.children:
+                yield from _computed(child, child.output[node.output.index(column)])
+        case Limit() | Relation():
+            return
+        case _:
+            yield from (each.may_raise for child in node.children for each in child.walk())
+
+
+def tested_for_null(root: Node) -> Iterator[Expression]:
+    """The expressions that conditions of a plan, but not those of its subqueries, ask not to be NULL."""
+    yield from (part.children[0] for part in _conditions(root) if part.kind == "IsNotNull")
+
+
+def _conditions(root: Node) -> Iterator[Expression]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children)
+        if isinstance(node, Filter):
+            yield from (part for _, part in conjuncts_at(node.condition))
