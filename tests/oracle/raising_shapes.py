@@ -8,6 +8,7 @@ In each of them keys of the join above could filter one scan, and reach no other
 | spared | that have lost their match, by which an anti join dropped them or a branch spared them |
 | united | of groups that have lost those of one branch of a union |
 | parted | of groups that have lost those of other files |
+| late | that a join has dropped before a condition of a subquery, which Spark moves if it optimises the plan again |
 | unmatched | that have no match in the query either, so that it raises with pruning and without it |
 """
 
@@ -36,6 +37,7 @@ class Shape(Enum):
     SPARED = "spared"
     UNITED = "united"
     PARTED = "parted"
+    LATE = "late"
     UNMATCHED = "unmatched"
 
 
@@ -59,6 +61,8 @@ class Shapes:
                 return self._by_group(self._united())
             case Shape.PARTED:
                 return self._by_group(self._parted())
+            case Shape.LATE:
+                return self._needed(f"SELECT r.k, r.v AS y FROM t1 AS r WHERE {self._late()}", "int")
             case _:
                 msg = f"{shape} has no relation of its own"
                 raise ValueError(msg)
@@ -103,6 +107,21 @@ class Shapes:
         """Rows of a key in several files, of which one alone has a number other than 0."""
         joined = f"SELECT l.k, r.u AS x FROM ({self._unreached('k')}) AS l JOIN t0 AS r ON l.k = r.k"
         return self.draws.choice(("SELECT k, u AS x FROM t0", "SELECT k, u AS x FROM t0", joined))
+
+    def _late(self) -> str:
+        """A condition with a cast of texts, of which a join drops those that are no numbers."""
+        rows, key = "(SELECT t.* FROM t3 AS t ANTI JOIN t2 AS b ON t.k = b.k) AS t", "CAST(t.s AS BIGINT)"
+        computed = f"(SELECT {key} AS c, v, u FROM {rows}) AS q"
+        either = f"(t.v < 4 AND {key} >= 0) OR (t.v >= 4 AND r.v > 0)"
+        return self.draws.choice(
+            (
+                f"r.k IN (SELECT c FROM {computed})",
+                f"r.k IN (SELECT c FROM {computed} GROUP BY c HAVING count(DISTINCT v) + count(DISTINCT u) > 0)",
+                f"r.k >= 0 AND EXISTS (SELECT 1 FROM {rows} WHERE {key} = r.k)",
+                f"r.k >= 0 AND NOT EXISTS (SELECT 1 FROM {rows} WHERE {key} = r.k + 100)",
+                f"EXISTS (SELECT 1 FROM {rows} WHERE t.k = r.k AND ({either}))",
+            )
+        )
 
     def _unreached(self, *columns: str) -> str:
         """One row or more of each key, of which no filter drops any."""
