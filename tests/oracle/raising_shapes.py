@@ -109,17 +109,21 @@ class Shapes:
         return self.draws.choice(("SELECT k, u AS x FROM t0", "SELECT k, u AS x FROM t0", joined))
 
     def _late(self) -> str:
-        """A condition with a cast of texts, of which a join drops those that are no numbers."""
+        """A condition with a cast of texts, of which a join drops those that are no numbers.
+
+        Keys of a computed column filter no scan, so the query does not join the rows of a build in place of the texts.
+        """
         rows, key = "(SELECT t.* FROM t3 AS t ANTI JOIN t2 AS b ON t.k = b.k) AS t", "CAST(t.s AS BIGINT)"
         computed = f"(SELECT {key} AS c, v, u FROM {rows}) AS q"
+        grouped = "GROUP BY c HAVING count(DISTINCT v) + count(DISTINCT u) > 0"
         either = f"(t.v < 4 AND {key} >= 0) OR (t.v >= 4 AND r.v > 0)"
         return self.draws.choice(
             (
-                f"r.k IN (SELECT c FROM {computed})",
-                f"r.k IN (SELECT c FROM {computed} GROUP BY c HAVING count(DISTINCT v) + count(DISTINCT u) > 0)",
-                f"r.k >= 0 AND EXISTS (SELECT 1 FROM {rows} WHERE {key} = r.k)",
-                f"r.k >= 0 AND NOT EXISTS (SELECT 1 FROM {rows} WHERE {key} = r.k + 100)",
-                f"EXISTS (SELECT 1 FROM {rows} WHERE t.k = r.k AND ({either}))",
+                f"coalesce(r.k, 0) IN (SELECT c FROM {computed})",
+                f"coalesce(r.k, 0) IN (SELECT c FROM {computed} {grouped})",
+                f"EXISTS (SELECT 1 FROM {rows} WHERE {key} = coalesce(r.k, 0))",
+                f"r.v > 0 AND NOT EXISTS (SELECT 1 FROM {rows} WHERE {key} = r.v AND t.k = r.k AND t.v = 0)",
+                f"EXISTS (SELECT 1 FROM {rows} WHERE t.k = coalesce(r.k, 0) AND ({either}))",
             )
         )
 
