@@ -58,7 +58,7 @@ def test_bloom_filters_of_the_query_are_kept(spark, star, pruned_frame):
 def test_plan_refused_by_spark_leaves_the_query_unchanged(spark, star, pruned_frame, monkeypatch):
     refused = Mock()
     refused._jdf.queryExecution.return_value.optimizedPlan.side_effect = ValueError("secret")
-    monkeypatch.setattr(pruned_query, "optimized_once", lambda *_: refused)
+    monkeypatch.setattr(pruned_query, "optimized_once", lambda *_, **__: refused)
     df = spark.sql(f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2")
     result = pruned_frame(df, options=OPTIONS)
     assert Rows(df.collect()) == Rows(result.collect())
