@@ -188,7 +188,11 @@ MUTANTS = {
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-key-that-is-tested-for-null-refuses-every-filter": Mutant(
-        *("pruning/query/late_conditions.py", "and expression not in {*tested_for_null(child)}", ""),
+        *(
+            "pruning/query/late_conditions.py",
+            '"" if expression in tested_for_null(child) else node.may_raise',
+            "node.may_raise",
+        ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "the-condition-of-a-late-join-cannot-raise": Mutant(

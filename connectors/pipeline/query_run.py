@@ -77,7 +77,7 @@ class QueryRun:
         scheduler = BuildScheduler.of(plan.spark, options)
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
         builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
-        scans = QueryScans(metadata, planner.options, by_file=is_command)
+        scans = QueryScans(metadata, planner.options, graph.equal, by_file=is_command)
         return QueryRun(plan, planner, metadata, builds, scans, is_command=is_command)
 
     def __enter__(self) -> QueryRun:  # noqa: PYI034 - Python 3.10 has no Self

@@ -41,8 +41,8 @@ class QueryScans:
 
     metadata: PlanMetadata
     options: PruningOptions
+    equal: EqualColumns
     by_file: bool = False
-    _equal: EqualColumns | None = None
 
     def planned(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan with all filters of the request; it replaces the query's scan if its plan acts."""
@@ -88,11 +88,9 @@ class QueryScans:
 
     def _copies(self, request: PruneScan, found: PlanTable) -> Mapping[str, Sequence[tuple[Node, int]]]:
         """The leaves to which Spark copies conditions of the filtered columns, by the names of these."""
-        if self._equal is None:
-            self._equal = EqualColumns.of(self.metadata.plan.root)
         relation = request.relation
         return {
-            plan_column(found.table, relation, at).name: self._equal.copies(relation, at) for at in _filtered(request)
+            plan_column(found.table, relation, at).name: self.equal.copies(relation, at) for at in _filtered(request)
         }
 
     def _has_conditions(self, request: PruneScan) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary, bounded
 from pruning.query.effects import effect_beside, effects
+from pruning.query.join_types import JoinType
 from pruning.query.lineage import partners
 from pruning.query.plan import (
     Expression,
@@ -214,7 +215,7 @@ def has_effect_elsewhere(root: Node, at: int) -> bool:
         return True
     for node in root.walk():
         plans = [each for each in node.subqueries if not is_one_row(each)]
-        if isinstance(node, Join) and node.type == "LeftSingle":
+        if isinstance(node, Join) and JoinType.of(node.type).is_scalar:
             plans.append(node)
         if any(not each.subtree_start <= at <= each.id for each in plans):
             return True

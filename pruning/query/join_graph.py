@@ -51,11 +51,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Every edge of a query, and the reasons against the comparisons that are not edges."""
+    """Every edge of a query, the reasons against the comparisons that are not edges, and the columns that are equal."""
 
     root: Node
     edges: tuple[Edge, ...]
     refusals: tuple[Reason, ...]
+    equal: EqualColumns
 
     @staticmethod
     def of(root: Node, *, equivalence: bool = True) -> JoinGraph:
@@ -77,7 +78,7 @@ class JoinGraph:
             edges += found
             refusals += refused
         equal = EqualColumns.of(root)
-        return JoinGraph(root, tuple(_with_sound_probes(each, equal) for each in edges), tuple(refusals))
+        return JoinGraph(root, tuple(_with_sound_probes(each, equal) for each in edges), tuple(refusals), equal)
 
     @property
     def relations(self) -> tuple[Relation, ...]:

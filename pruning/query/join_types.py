@@ -48,11 +48,13 @@ class JoinType:
     """The two sides of a type of join; nothing holds for a side of an unknown type.
 
     - `is_late`: Spark may have made it of a subquery, after it has inferred conditions from the joins of a query
+    - `is_scalar`: it raises an error if a row of the left side has a second match
     """
 
     left: JoinSide = JoinSide()
     right: JoinSide = JoinSide()
     is_late: bool = False
+    is_scalar: bool = False
 
     @staticmethod
     def of(name: str) -> JoinType:
@@ -85,7 +87,7 @@ JOIN_TYPES: Mapping[str, JoinType] = MappingProxyType(
             JoinSide(needs_match=True, may_be_broadcast=True),
             is_late=True,
         ),
-        # A correlated scalar subquery: a second match of a left row raises an error.
-        "LeftSingle": JoinType(JoinSide(keeps_every_row=True, at_most_once=True), _PADDED),
+        # A correlated scalar subquery.
+        "LeftSingle": JoinType(JoinSide(keeps_every_row=True, at_most_once=True), _PADDED, is_scalar=True),
     }
 )

@@ -78,9 +78,9 @@ def _computed(node: Node, column: int) -> Iterator[str]:
             source = None if expression is None else probed_column(expression)
             if source is not None:
                 yield from _computed(child, source)
-            elif expression is not None and expression not in {*tested_for_null(child)}:
-                # Spark moves no condition below a random column.
-                yield node.may_raise if node.is_deterministic else ""
+            # Spark moves no condition below a random column.
+            elif expression is not None and node.may_raise and node.is_deterministic:
+                yield "" if expression in tested_for_null(child) else node.may_raise
         case Filter() | Passthrough() | Generate() | Join():
             for child in node.children:
                 if column in child.output:

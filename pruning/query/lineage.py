@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from pruning.errors import UnsupportedTypeError
 from pruning.query.expressions import probed_column
+from pruning.query.join_types import JoinType
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -160,8 +161,7 @@ class _Walk:
         if in_left == in_right:
             yield stop(join, ReasonCode.COMPUTED)
             return
-        if join.type == "LeftSingle":
-            # A correlated scalar subquery, whose several rows for one row of the left side raise an error.
+        if JoinType.of(join.type).is_scalar:
             yield stop(join, ReasonCode.OUTER_SIDE, "a row with several matches raises an error")
             return
         (own, of_own), (other, of_other) = join.sides if in_left else join.sides[::-1]

@@ -97,7 +97,7 @@ class QueryPlanner:
     @staticmethod
     def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
         """The planner of a query before any of its builds has run."""
-        strategy, tops = effective_strategy(graph, options, facts), tuple(top_ks(graph.root)) if options.top_k else ()
+        strategy, tops = effective_strategy(graph, options, facts), tuple(top_ks(graph)) if options.top_k else ()
         planner = QueryPlanner(graph, options, facts, statistics, strategy, tops)
         planner._sizes, planner._files = dict(facts.sizes), set(facts.files)
         return planner

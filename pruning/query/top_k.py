@@ -13,7 +13,7 @@ import numpy as np
 
 from pruning.keys.summary import values_at_least, values_at_most
 from pruning.query.benefit import Benefit
-from pruning.query.equal_columns import EqualColumns
+from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import (
     Expression,
@@ -98,11 +98,10 @@ class TopFilter:
     found: Benefit | Reason
 
 
-def top_ks(root: Node) -> Iterator[TopK]:
+def top_ks(graph: JoinGraph) -> Iterator[TopK]:
     """Every limit of a plan, and of the plans of its subqueries, that takes the first rows of an order."""
-    equal = EqualColumns.of(root)
-    for each in _top_ks(root):
-        probes, reasons = equal.sound_probes(each.probes)
+    for each in _top_ks(graph.root):
+        probes, reasons = graph.equal.sound_probes(each.probes)
         yield replace(each, probes=probes, stops=(*each.stops, *reasons)) if reasons else each
 
 

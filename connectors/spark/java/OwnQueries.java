@@ -55,17 +55,11 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
 
     /**
      * The DataFrame of a plan, which the session has optimised without the rules of users; if some expression may raise
-     * an error also without those that move conditions, so that it meets no other rows.
+     * an error, also without those that move conditions, so that it meets no other rows.
      */
     public Dataset optimized(LogicalPlan plan, boolean mayRaise) {
         frame = Dataset.ofRows(session, plan);
-        String rules = excluded(session, mayRaise ? MOVES : "");
-        if (rules.isEmpty()) {
-            return (Dataset) apply();
-        }
-        SQLConf conf = session.sessionState().conf().clone();
-        conf.setConfString(EXCLUDED, rules);
-        return (Dataset) SQLConf$.MODULE$.withExistingConf(conf, this);
+        return (Dataset) withoutRules(session, mayRaise ? MOVES : "", this);
     }
 
     public Object apply() {
@@ -74,10 +68,23 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
     }
 
     /**
+     * The result of a body that optimises without the rules of users, and without others, with commas between them.
+     */
+    static Object withoutRules(SparkSession session, String others, scala.Function0 body) {
+        String rules = excluded(session, others);
+        if (rules.isEmpty()) {
+            return body.apply();
+        }
+        SQLConf conf = session.sessionState().conf().clone();
+        conf.setConfString(EXCLUDED, rules);
+        return SQLConf$.MODULE$.withExistingConf(conf, body);
+    }
+
+    /**
      * The rules that are not to run, with commas between them: those of users, others, and those of the session's conf;
      * empty if there are no others and no rule of a user.
      */
-    static String excluded(SparkSession session, String others) {
+    private static String excluded(SparkSession session, String others) {
         java.util.LinkedHashSet names = new java.util.LinkedHashSet();
         if (!others.isEmpty()) {
             names.addAll(java.util.Arrays.asList(others.split(",")));

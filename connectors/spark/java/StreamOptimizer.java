@@ -1,23 +1,19 @@
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.internal.SQLConf$;
 
 /**
  * Optimisation of a plan of a micro-batch by the optimiser of its session, without a DataFrame, which Spark makes of no
  * such plan; and without rules that take the filter of a pruned scan for a condition of the query. Some copy and move
- * conditions by joins. One prunes partitions of the stream by a side that has conditions, and
- * stays where Spark has used it before. Rows of the micro-batch that its scan leaves out would not be counted.
+ * conditions by joins. One prunes partitions of the stream by a side that has conditions, and stays where Spark has
+ * used it before. Rows of the micro-batch that its scan leaves out would not be counted.
  *
- * It relies on SQLConf.withExistingConf() and on the names of the rules.
+ * It relies on the names of the rules.
  */
 public class StreamOptimizer extends scala.runtime.AbstractFunction0 {
-    private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
     private static final String PARTITIONS = "org.apache.spark.sql.execution.dynamicpruning.PartitionPruning";
     private final SparkSession session;
     private final LogicalPlan plan;
-
     private final boolean prunesPartitions;
 
     /**
@@ -30,10 +26,8 @@ public class StreamOptimizer extends scala.runtime.AbstractFunction0 {
     }
 
     public LogicalPlan optimized() {
-        SQLConf conf = session.sessionState().conf().clone();
         String rules = prunesPartitions ? OwnQueries.MOVES : OwnQueries.MOVES + "," + PARTITIONS;
-        conf.setConfString(EXCLUDED, OwnQueries.excluded(session, rules));
-        return (LogicalPlan) SQLConf$.MODULE$.withExistingConf(conf, this);
+        return (LogicalPlan) OwnQueries.withoutRules(session, rules, this);
     }
 
     public Object apply() {

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Expression, Limit, Node, RankLimit, Relation, Sort, SortKey
 from pruning.query.top_k import TopK, top_ks, topk_threshold, without_absent
 from pruning.reasons import ReasonCode
@@ -216,7 +217,7 @@ def limited(plans: Plans, node: Node, *between: str, rows: int = 3, key: Express
 )
 def test_limit_finds_its_sort(between, rows):
     plans = Plans()
-    found = list(top_ks(limited(plans, plans.table("a"), *between)))
+    found = list(top_ks(JoinGraph.of(limited(plans, plans.table("a"), *between))))
     assert ([] if rows is None else [rows]) == [each.rows for each in found]
 
 
@@ -224,7 +225,7 @@ def test_limit_finds_its_sort(between, rows):
 # drops.
 def test_inner_limit_stops_the_outer_top_k():
     plans = Plans()
-    outer, inner = top_ks(limited(plans, limited(plans, plans.table("a"))))
+    outer, inner = top_ks(JoinGraph.of(limited(plans, limited(plans, plans.table("a")))))
     assert ((), [ReasonCode.LIMITED], 1) == (outer.probes, [each.code for each in outer.stops], len(inner.probes))
 
 
@@ -248,7 +249,7 @@ def test_inner_limit_stops_the_outer_top_k():
 )
 def test_sort_key_is_traced_to_scans(make, probes, sure, stop):
     plans = Plans()
-    (found,) = top_ks(limited(plans, make(plans, plans.table("a", "b"))))
+    (found,) = top_ks(JoinGraph.of(limited(plans, make(plans, plans.table("a", "b")))))
     stops = [] if stop is None else [stop]
     assert (probes, sure, stops) == (len(found.probes), len(found.proving), [each.code for each in found.stops])
 
@@ -258,14 +259,15 @@ def test_sort_key_is_traced_through_joins(type_, probes, sure):
     plans = Plans()
     left, right = plans.table("a"), plans.table("b")
     joined = plans.join(left, right, equal(left.output[0], right.output[0]), type_=type_)
-    (found,) = top_ks(limited(plans, joined))
+    (found,) = top_ks(JoinGraph.of(limited(plans, joined)))
     assert (probes, sure) == (len(found.probes), len(found.proving))
 
 
 def test_computed_sort_key_reaches_no_scan():
     plans = Plans()
     table = plans.table("a")
-    (found,) = top_ks(limited(plans, table, key=call("Add", column(table.output[0]), column(table.output[0]))))
+    root = limited(plans, table, key=call("Add", column(table.output[0]), column(table.output[0])))
+    (found,) = top_ks(JoinGraph.of(root))
     assert ((), [ReasonCode.COMPUTED]) == (found.probes, [each.code for each in found.stops])
 
 
@@ -275,7 +277,7 @@ def test_rank_limit_is_a_top_k():
     order = (SortKey(column(table.output[0]), is_descending=True, nulls_first=False),)
     place = plans.place((table,))
     ranked = RankLimit(*place, "WindowGroupLimit", table.output, (table,), (), True, {}, True, order, 4)  # noqa: FBT003
-    assert [(4, 1)] == [(each.rows, len(each.probes)) for each in top_ks(ranked)]
+    assert [(4, 1)] == [(each.rows, len(each.probes)) for each in top_ks(JoinGraph.of(ranked))]
 
 
 def _as_good(value: Any, bound: Any, first: SortKey) -> bool:
