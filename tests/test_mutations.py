@@ -153,7 +153,7 @@ MUTANTS = {
     ),
     "one-branch-of-a-union-loses-rows-of-a-group": Mutant(
         *("pruning/query/lineage.py", "        if above.whole_for:\n", "        if not union:\n"),
-        run_of("pruning/query/test_pruned_plans.py"),
+        run_of("pruning/query/test_join_graph.py"),
     ),
     "a-filter-is-copied-to-a-cast-that-may-raise": Mutant(
         *("pruning/query/equal_columns.py", "if self.is_cast(each.column):", "if not probes:"),

@@ -7,7 +7,7 @@ import pytest
 from pruning.keys.summary import Bound
 from pruning.query.join_condition import BuildSide, JoinCondition, fallback_build_sides
 from pruning.query.join_graph import JoinGraph
-from pruning.query.lineage import trace
+from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import Expression, Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
 from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal
@@ -384,6 +384,23 @@ def test_join_passes_keys_of_sides_that_it_does_not_pad(plans, type_, left, righ
     assert (([scan(tables[0], one)], []) if left else ([], [ReasonCode.OUTER_SIDE])) == reached(join, one)
     if right is not None:
         assert (([scan(tables[1], other)], []) if right else ([], [ReasonCode.OUTER_SIDE])) == reached(join, other)
+
+
+@pytest.mark.parametrize("fails", ["", "Divide"])
+def test_groups_over_a_union_are_never_parts_below_an_expression_that_may_raise(plans, fails):
+    first, second = plans.table("k", "v"), plans.table("k", "v")
+    k = first.output[0]
+    grouped = plans.aggregate(plans.union(first, second), k, may_raise=fails)
+    assert ((["", ""], []) if not fails else ([], [ReasonCode.MAY_RAISE])) == whole(grouped, k)
+    # A scan of its own gives all rows of a key or none.
+    grouped = plans.aggregate(first, k, may_raise=fails)
+    assert ([fails], []) == whole(grouped, k)
+
+
+def whole(node: Node, key: int) -> tuple[list[str], list[ReasonCode]]:
+    """What the scans that keys may filter give all rows of a key for, and the reason codes where the walk ended."""
+    reached = list(trace(node, key))
+    return [each.whole_for for each in reached if isinstance(each, ProbeColumn)], split(reached)[1]
 
 
 # Failure catalogue 3, 4, 5: columns are identified by id; here all of them have one name.
