@@ -398,7 +398,7 @@ def test_groups_over_a_union_are_never_parts_below_an_expression_that_may_raise(
 
 
 def whole(node: Node, key: int) -> tuple[list[str], list[ReasonCode]]:
-    """What the scans that keys may filter give all rows of a key for, and the reason codes where the walk ended."""
+    """The expressions for which scans give all rows of a key or none, and the reason codes where the walk ended."""
     reached = list(trace(node, key))
     return [each.whole_for for each in reached if isinstance(each, ProbeColumn)], split(reached)[1]
 
