@@ -44,6 +44,7 @@ class ReasonCode(Enum):
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
     OUTER_SIDE = "rows of this side reach the result without a match"
     MAY_RAISE = "an expression above may fail on rows that the query does not have without a filter here"
+    MAY_MOVE = "Spark optimises a pruned query again, and may move an expression to rows for which it fails"
     NULL_SAFE = "the join matches NULLs, and one of the keys is NULL"
     NULL_AWARE = "NULL may match, too, and keys do not include NULL"
     NONDETERMINISTIC = "it is nondeterministic: on fewer input rows it may give other rows"
@@ -153,6 +154,7 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.BLOOM_TOO_FULL: "raise `limits.max_build_keys`, or `max_build_bytes` if keys are long",
         ReasonCode.NO_READER_FILTER: "store the column in a type on which Spark pushes predicates to Parquet",
         ReasonCode.MAY_RAISE: "use try_divide, try_cast or another try_ function, or nullif(divisor, 0)",
+        ReasonCode.MAY_MOVE: "use try_cast, try_add or another try_ function in IN, EXISTS and outer joins",
         ReasonCode.NULL_SAFE: "leave NULL out of the small side, or join by =",
         ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, if NULL is no key",
         ReasonCode.NONDETERMINISTIC: "compute the nondeterministic expression after the join",

@@ -196,7 +196,23 @@ MUTANTS = {
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "the-condition-of-a-late-join-cannot-raise": Mutant(
-        *("pruning/query/late_conditions.py", "    if is_late or (join", "    if (join"),
+        *("pruning/query/late_conditions.py", "(is_late and any(", "(not is_late and any("),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-key-is-computed-for-rows-that-a-filter-drops": Mutant(
+        *("pruning/query/late_conditions.py", "is_key and gives_every_row(side)", "is_key"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-key-of-every-row-refuses-every-filter": Mutant(
+        *("pruning/query/late_conditions.py", "(others if gives_every_row(side) else columns)", "columns"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-computed-key-is-computed-for-every-row": Mutant(
+        *("pruning/query/late_conditions.py", "(others if gives_every_row(side) else columns)", "others"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-compared-column-is-computed-for-every-row": Mutant(
+        *("pruning/query/late_conditions.py", "part.kind not in EQUALITIES))", "not part.kind))"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "an-unknown-operator-spares-a-late-condition": Mutant(
@@ -204,7 +220,7 @@ MUTANTS = {
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-literal-is-copied-where-an-outer-join-became-inner": Mutant(
-        *("pruning/query/late_conditions.py", "and _may_have_been_outer(join)", "and not join.sides"),
+        *("pruning/query/late_conditions.py", "_may_have_been_outer(join) or ", ""),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-condition-beside-a-cast-is-tested-first": Mutant(

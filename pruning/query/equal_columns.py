@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pruning.query.expressions import probed_column
-from pruning.query.late_conditions import late_condition, tested_for_null
+from pruning.query.expressions import EQUALITIES, probed_column
+from pruning.query.late_conditions import gives_every_row, late_condition, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -17,7 +17,6 @@ from pruning.query.plan import (
     Grouping,
     Join,
     Node,
-    Passthrough,
     Project,
     Relation,
     Union,
@@ -25,7 +24,6 @@ from pruning.query.plan import (
 )
 from pruning.reasons import Reason, ReasonCode
 
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 # Leaves whose rows are in memory or computed: Spark tests each row of them by a condition, and skips none unread.
 _WITHOUT_STORAGE = frozenset({"InMemoryRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"})
 
@@ -75,11 +73,7 @@ class EqualColumns:
         sound, reasons = list[ProbeColumn](), list[Reason]()
         for each in probes:
             if self._late:
-                reasons.append(
-                    Reason(
-                        ReasonCode.MAY_RAISE, each.name, f"{self._late} that Spark moves as it optimises a plan again"
-                    )
-                )
+                reasons.append(Reason(ReasonCode.MAY_MOVE, each.name, self._late))
             elif self.is_cast(each.column):
                 reasons.append(Reason(ReasonCode.MAY_RAISE, each.name, "an expression that is equal to the column"))
             else:
@@ -102,7 +96,7 @@ def _equal_pairs(node: Node) -> Iterator[tuple[int, int]]:
     match node:
         case Join(condition=condition) | Filter(condition=condition):
             for _, part in conjuncts_at(condition):
-                if part.kind in _EQUALITIES:
+                if part.kind in EQUALITIES:
                     first, second = (_column(each) for each in part.children)
                     if first is not None and second is not None:
                         yield first, second
@@ -127,7 +121,7 @@ def _cast_columns(node: Node) -> Iterator[int]:
     """
     match node:
         case Join(condition=condition) | Filter(condition=condition) if node.may_raise:
-            parts = (part for _, part in conjuncts_at(condition) if part.kind in _EQUALITIES)
+            parts = (part for _, part in conjuncts_at(condition) if part.kind in EQUALITIES)
             casts = [each for part in parts for each in part.children if probed_column(each) is None]
             yield from (column for each in casts if (column := _column(each)) is not None and _is_spared(node, column))
         case Project(made=made, children=(child,)) if node.may_raise:
@@ -141,20 +135,8 @@ def _cast_columns(node: Node) -> Iterator[int]:
 def _is_spared(node: Node, column: int) -> bool:
     """True where rows of the child that has a column may be dropped before an expression of `node` is computed."""
     return isinstance(node, Filter) or not any(
-        _gives_every_row(child) for child in node.children if column in child.output
+        gives_every_row(child) for child in node.children if column in child.output
     )
-
-
-def _gives_every_row(node: Node) -> bool:
-    """True for the rows of a leaf, perhaps projected, of which at most those with a NULL are left out."""
-    match node:
-        case Passthrough() | Project():
-            return _gives_every_row(node.children[0])
-        case Filter(condition=condition):
-            parts = (part.kind == "IsNotNull" for _, part in conjuncts_at(condition))
-            return all(parts) and _gives_every_row(node.children[0])
-        case _:
-            return not node.children
 
 
 def _column(expression: Expression) -> int | None:

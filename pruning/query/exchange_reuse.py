@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pruning.query.exchanges import between
+from pruning.query.expressions import EQUALITIES
 from pruning.query.join_condition import BuildSide, equal_keys
 from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import (
@@ -147,7 +148,7 @@ def _keys(join: Join, side: Node) -> tuple[str, ...]:
         sorted(
             _placed(child, places)
             for _, part in conjuncts_at(join.condition)
-            if part.kind in {"EqualTo", "EqualNullSafe"}
+            if part.kind in EQUALITIES
             for child in part.children
             if child.columns and child.columns <= places.keys()
         )

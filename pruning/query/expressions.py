@@ -19,6 +19,8 @@ from pruning.query.plan import Expression
 from pruning.values.domain import Domain
 from pruning.values.types import INTEGER_BITS, ValueType
 
+# Comparisons that hold for equal values; Spark joins by their operands as keys.
+EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 # The widest integers that each float type holds exactly.
 _EXACT_BITS = {"float": 16, "double": 32}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary, bounded
 from pruning.query.effects import effect_beside, effects
+from pruning.query.expressions import EQUALITIES
 from pruning.query.join_types import JoinType
 from pruning.query.lineage import partners
 from pruning.query.plan import (
@@ -180,9 +181,7 @@ def sides_of(join: Join, part: Expression) -> tuple[int, int] | None:
     return (1, 0) if first and second and first <= right and second <= left else None
 
 
-def equal_keys(
-    join: Join, kinds: Collection[str] = ("EqualTo", "EqualNullSafe")
-) -> list[tuple[Expression, Expression]]:
+def equal_keys(join: Join, kinds: Collection[str] = EQUALITIES) -> list[tuple[Expression, Expression]]:
     """The keys that each equality of a join compares, that of the left side first."""
     parts = [part for _, part in conjuncts_at(join.condition) if part.kind in kinds]
     found = ((part, sides_of(join, part)) for part in parts)

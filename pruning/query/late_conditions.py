@@ -3,15 +3,16 @@
 Spark optimises each plan once. `IN` and `EXISTS` become joins at the end of it, and outer joins become inner ones after
 tests for NULL were inferred (`InferFiltersFromConstraints`). A pruned plan has these joins from the start, so the rules
 that infer, copy and push conditions meet them: a key that may raise is computed below the joins that spare it some
-values. `OwnQueries.java` leaves these rules out, but Spark optimises a DataFrame of `prune()` once more for an action
-such as `count()`.
+values. A key of a side that gives every row of a leaf is computed for each of them anyway. `OwnQueries.java` leaves
+these rules out, but Spark optimises a DataFrame of `prune()` once more for an action such as `count()`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pruning.query.expressions import probed_column
+from pruning.keys.summary import COMPARISONS
+from pruning.query.expressions import EQUALITIES, probed_column
 from pruning.query.join_types import JoinType
 from pruning.query.plan import (
     Expression,
@@ -40,14 +41,41 @@ def late_condition(root: Node) -> str:
 
 def _late(join: Join) -> Iterator[str]:
     is_late = JoinType.of(join.type).is_late
-    if is_late or (join.may_raise and _may_have_been_outer(join)):
+    parts = [part for _, part in conjuncts_at(join.condition)]
+    if join.may_raise and (_may_have_been_outer(join) or (is_late and any(_may_move(join, each) for each in parts))):
         yield join.may_raise
-    parts = (part for _, part in conjuncts_at(join.condition) if is_late or part.kind != "EqualNullSafe")
-    columns = frozenset[int]().union(*(part.columns for part in parts))
+    tested = [part for part in parts if is_late or part.kind != "EqualNullSafe"]
+    columns = frozenset[int]().union(*(part.columns for part in tested))
+    others = frozenset[int]().union(*(part.columns for part in tested if part.kind not in EQUALITIES))
     for side, rules in join.sides:
         if is_late or rules.gets_conditions:
-            for column in columns.intersection(side.output):
+            for column in (others if gives_every_row(side) else columns).intersection(side.output):
                 yield from _computed(side, column)
+
+
+def _may_move(join: Join, part: Expression) -> bool:
+    """True where an operand of a condition may raise for a row for which the join does not compute it."""
+    is_key = part.kind in EQUALITIES
+    known = part.children if is_key or part.kind in COMPARISONS else ()
+    sides = [side for side in join.children if is_key and gives_every_row(side)]
+    return not known or not all(
+        probed_column(each) is not None
+        or each.kind == "Literal"
+        or any(each.columns and each.columns.issubset(side.output) for side in sides)
+        for each in known
+    )
+
+
+def gives_every_row(node: Node) -> bool:
+    """True for the rows of a leaf, perhaps projected, of which at most those with a NULL are left out."""
+    match node:
+        case Passthrough() | Project():
+            return gives_every_row(node.children[0])
+        case Filter(condition=condition):
+            parts = (part.kind == "IsNotNull" for _, part in conjuncts_at(condition))
+            return all(parts) and gives_every_row(node.children[0])
+        case _:
+            return not node.children
 
 
 def _may_have_been_outer(join: Join) -> bool:

@@ -99,7 +99,7 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
         }
     ),
     # Rows of a leaf: the last arm says that any other operator may leave some out.
-    "pruning/query/equal_columns.py:_gives_every_row": frozenset(
+    "pruning/query/late_conditions.py:gives_every_row": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
     ),
     # Operators that Spark moves a condition below: the last arm takes all that may raise below one that is not known.
