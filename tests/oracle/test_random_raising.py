@@ -144,7 +144,8 @@ def kinds(stock: Outcome, pruned: Outcome, again: Outcome, plan: Explanation | N
         yield "pruned"
     if plan.tables and not in_stock:
         yield "pruned and answered"
-    if any(ReasonCode.MAY_RAISE.value in stop for edge in plan.edges for stop in edge.stops):
+    codes = (ReasonCode.MAY_RAISE, ReasonCode.MAY_MOVE)
+    if any(code.value in stop for code in codes for edge in plan.edges for stop in edge.stops):
         yield "refused"
 
 
