@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import exchanges, model, run, tpcds_bytes, tpcds_queries
+from benchmarks import ablation, exchanges, model, run, tpcds_bytes, tpcds_queries
 from benchmarks.contest import __main__ as contest
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("parts")(run.main)
 app.command("contest")(contest.main)
 app.command("model")(model.main)
+app.command("ablation")(ablation.main)
 app.command("exchanges")(exchanges.main)
 app.command("joins")(tpcds_bytes.main)
 app.command("queries")(tpcds_queries.main)

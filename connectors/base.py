@@ -230,8 +230,11 @@ class Connector(ABC):
         """
         return None
 
-    def optimized_plan(self, df: DataFrame) -> OptimizedQuery | None:  # noqa: ARG002 - a default
-        """The optimised plan of a query, if the format can make it faster than Spark alone; else None."""
+    def plan_early(self, spark: SparkSession) -> None:  # noqa: B027 - a default
+        """Lets Spark plan the queries of an enabled session faster, if the format can; called when it is enabled."""
+
+    def early_query(self, df: DataFrame) -> DataFrame | None:  # noqa: ARG002 - a default
+        """A query with the rows of `df` that Spark plans faster, if the format can make it; else None."""
         return None
 
     def before_execution(self, spark: SparkSession, plan: Any) -> None:  # noqa: B027 - a default
@@ -244,18 +247,6 @@ class Connector(ABC):
     def is_compared_whole(self, type_: ValueType) -> bool:  # noqa: ARG002 - a default
         """True for types whose values storage compares as they are, even if nothing is known of its files."""
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizedQuery:
-    """The optimised plan of a query in the JVM.
-
-    `unchanged` gives a DataFrame of the query as it is that runs this plan, from the same plan without Spark's own
-    runtime filters; None where the query's own DataFrame has to make its plan itself.
-    """
-
-    plan: Any
-    unchanged: Callable[[Any], DataFrame | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.base import CommandScan, Connector, OptimizedQuery, ScannedVersion, Table
+from connectors.base import CommandScan, Connector, ScannedVersion, Table
 from connectors.spark.files import is_name
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan
 from connectors.spark.plan_facts import leaf_name, no_fingerprint
@@ -174,19 +174,27 @@ def _ask(
         return failed(error)
 
 
+def plan_early(spark: SparkSession) -> None:
+    """Tells all connectors of a session that is enabled."""
+    for each in connectors_of(spark):
+        _ask(each, spark, Connector.plan_early, spark)
+
+
 def optimized(df: DataFrame) -> Any:
-    """The optimised plan of a query in the JVM, by the first connector that makes it, else by Spark."""
-    return optimized_query(df).plan
+    """The optimised plan of a query in the JVM."""
+    return early_query(df)[1]
 
 
-def optimized_query(df: DataFrame) -> OptimizedQuery:
-    """The optimised plan of a query, and its DataFrame if nothing is pruned."""
+def early_query(df: DataFrame) -> tuple[DataFrame, Any]:
+    """A query with the rows of `df`, by the first connector that lets Spark plan it faster, and its optimised plan.
+
+    A query of a connector is planned once more when it runs, and reads what is newest then.
+    """
     for each in connectors_of(df.sparkSession):
-        query = _ask(each, df.sparkSession, Connector.optimized_plan, df)
-        if query is not None:
-            made: OptimizedQuery = query
-            return made
-    return OptimizedQuery(optimized_plan(df))
+        early: DataFrame | None = _ask(each, df.sparkSession, Connector.early_query, df)
+        if early is not None:
+            return early, optimized_plan(frame_of(df.sparkSession, analyzed_plan(early)))
+    return df, optimized_plan(df)
 
 
 def before_execution(spark: SparkSession, plan: Any) -> None:

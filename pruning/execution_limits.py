@@ -136,23 +136,10 @@ class ExecutionLimits:
     )
 
     # Lists of files, and counts of what actions read.
-    listed_versions: int = limit(
-        64,
-        "versions",
-        "lists of files of whole table versions that a session keeps: the queries of TPC-DS read 24 tables in turn",
-        UNBOUNDED,
-        1,
-    )
     listed_files: int = limit(
         160_000,
         "files",
-        "the lists that a session keeps have no more together, at about a kilobyte each; the least recently used go",
-        UNBOUNDED,
-    )
-    listed_version_files: int = limit(
-        10_000,
-        "files",
-        "the files of a larger table version are listed for each scan, not kept in memory",
+        "the lists of an application have no more together, at about a kilobyte each; the least recently used go",
         UNBOUNDED,
     )
     fingerprint_files: int = limit(

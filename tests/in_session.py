@@ -40,12 +40,9 @@ def recorded_in_session(
     return result, latest[0] if latest else None
 
 
-def kept(told: PruneReport) -> list[tuple[str, int | None]]:
-    """The files that each pruned scan was planned to read.
-
-    Files of a Delta table that the conditions of the query leave out count among all files only for `prune()`.
-    """
-    return sorted((each.planned.table, each.planned.files_kept) for each in told.tables)
+def kept(told: PruneReport) -> list[tuple[str, int | None, int | None]]:
+    """The files that each pruned scan was planned to read, of all that the conditions of the query leave."""
+    return sorted((each.planned.table, each.planned.files_kept, each.planned.files_total) for each in told.tables)
 
 
 def decided(told: PruneReport) -> tuple[list[object], list[object], list[object]]:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.contest.contest import CONTENDERS, FULL, Settings, run
+from benchmarks.contest.pool import DOORS, SESSION
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, PLACES
 from benchmarks.parts import PARTS
@@ -55,6 +56,9 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     ] = 1e3 * SHAPED.latency,
     bandwidth: Annotated[float, typer.Option(min=1.0, help="MB that the object store serves in a second.")] = 1e-6
     * SHAPED.bytes_per_second,
+    door: Annotated[
+        str, typer.Option(help=f"One of {', '.join(DOORS)}: an enabled session, with rates that it learns, or prune().")
+    ] = SESSION,
     label: Annotated[str, typer.Option(help="A word in the name of the results, as for other confs.")] = "",
     apart: Annotated[  # noqa: FBT002
         bool, typer.Option("--apart", help="A process for each contender, to compare peaks of memory.")
@@ -83,6 +87,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         apart,
         chosen.name,
         once,
+        _chosen("door", [door], DOORS)[0],
     )
     if not resume:
         forget(settings.name)

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks.contest.judge import TIES, Judge, judge
 from benchmarks.contest.place import Table
-from benchmarks.contest.pool import ENGINES, LIMIT, SPARK, STRICT, Pool, Sessions, pool
+from benchmarks.contest.pool import DOOR, ENGINES, LIMIT, SESSION, SPARK, STRICT, Pool, Sessions, pool
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, Site, site
 from benchmarks.contest.tables import tables
@@ -49,6 +49,7 @@ class Settings:
     - `conf`: additional entries `name=value` of the session of both Sparks
     - `place`: one of `PLACES`
     - `shape`: latency and bandwidth of the object store
+    - `door`: one of `DOORS`, by which pruned Spark prunes
     - `label`: a word in the name of the results, "" for none
     - `apart`: each contender has a process of its own, even those of the same engine, to compare peaks of memory
     - `workload`: one of `WORKLOADS`
@@ -69,13 +70,15 @@ class Settings:
     apart: bool = False
     workload: str = TPCDS.name
     once: bool = False
+    door: str = SESSION
 
     @property
     def results(self) -> str:
         """The name of the file of results."""
         place = "" if self.place == LOCAL else self.place
         workload = WORKLOADS[self.workload].schema.label
-        told = (workload, "once" if self.once else "", self.label, place, f"sf{self.scale:g}")
+        door = "" if self.door == SESSION else self.door
+        told = (workload, "once" if self.once else "", door, self.label, place, f"sf{self.scale:g}")
         return "-".join(("contest", *filter(None, told)))
 
     @property
@@ -85,6 +88,7 @@ class Settings:
         return {
             **({} if self.workload == TPCDS.name else {"workload": self.workload}),
             "scale": self.scale,
+            DOOR: self.door,
             **({} if here else {"place": self.place, **self.shape.to_json()}),
             **({"label": self.label} if self.label else {}),
             **({"apart": True} if self.apart else {}),
@@ -96,7 +100,16 @@ class Settings:
     def name(self) -> str:
         """The name that contests with equal settings share, so that an interrupted contest can be resumed."""
         runs = 1 if self.once else self.runs
-        same = (self.contenders, runs, self.seconds, self.conf, self.shape.to_json(), self.apart, self.queries)
+        same = (
+            self.contenders,
+            runs,
+            self.seconds,
+            self.conf,
+            self.shape.to_json(),
+            self.apart,
+            self.queries,
+            self.door,
+        )
         return f"{self.results}-{zlib.crc32(json.dumps(same).encode()):08x}"
 
 
@@ -228,7 +241,7 @@ def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> It
         source = workload.generate(settings.scale, folder, named, progress)
         laid_out = {layout: tables(layout, source, folder, found_at) for layout in settings.layouts}
         found_at.reshape(settings.shape)
-        confs = (*found_at.conf, *settings.conf)
+        confs = (*found_at.conf, *settings.conf, f"{DOOR}={settings.door}")
         sessions = Sessions(confs, found_at.environment, settings.apart or settings.once, _opening(settings, source))
         with (
             judge(folder / workload.schema.folder(settings.scale, "judge"), source, workload.names) as found,

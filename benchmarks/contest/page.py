@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.contest import targets
-from benchmarks.contest.pool import LIMIT
+from benchmarks.contest.pool import DOOR, LIMIT, SESSION
 from benchmarks.contest.ratios import geometric_mean, saved
 from benchmarks.markdown import markdown_table
 
@@ -123,6 +123,8 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"The store adds {' or '.join(shapes)}. Bytes and requests are those that it served.\n"
     if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
         yield f"Both Sparks ran with `{'`, `'.join(confs)}`.\n"
+    doors = {row["query"]: row.get(DOOR) for row in rows if row["contender"] == "pruned"}
+    yield f"Pruned Spark is {_doors(doors)}.\n"
     yield markdown_table(_SUMMARY, (line for layout in layouts for line in _summaries(layout, rows)))
     each = "each query" if len(_drawn(rows)) == len(rows) else "each selective query"
     yield f"![Bytes and seconds of {each}]({name}.svg)\n"
@@ -133,6 +135,14 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
         yield from _versions(of_layout)
         header = (*_QUERIES, _REQUESTS) if counted else _QUERIES
         yield markdown_table(header, (_cells(row)[: len(header)] for row in of_layout))
+
+
+def _doors(doors: Mapping[str, str | None]) -> str:
+    """The doors by which queries were pruned; rows without one are of before there was a choice."""
+    enabled = [name for name, door in doors.items() if door == SESSION]
+    if not enabled or len(enabled) == len(doors):
+        return "an enabled session, with rates that it learnt" if enabled else "`prune()`"
+    return f"an enabled session for {', '.join(enabled)}, and `prune()` for the others"
 
 
 def _versions(rows: Sequence[Row]) -> Iterator[str]:

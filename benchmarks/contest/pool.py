@@ -25,6 +25,10 @@ ENGINES: Mapping[str, str] = MappingProxyType(
     }
 )
 STRICT = frozenset({"pruned", "stock"})
+# Doors of pruned Spark: a session in which pruning is enabled, or `prune()` for each query.
+SESSION, PRUNE = "session", "prune"
+DOORS = (SESSION, PRUNE)
+DOOR = "door"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Spark as two contenders, pruned and stock, in one session with the same settings."""
+"""Spark as two contenders, pruned and stock, with the same settings.
+
+Pruned Spark is a second session in which pruning is enabled, or `prune()` in the first one.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.contest.limit import limit_bytes
 from benchmarks.contest.place import Table
-from benchmarks.contest.pool import LIMIT
+from benchmarks.contest.pool import DOOR, LIMIT, PRUNE, SESSION
 from benchmarks.contest.protocol import serve
 from benchmarks.exchange_rows import Exchange, exchanges_of
 from benchmarks.tpcds_bytes import RIVAL
 from connectors.measure.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
 from connectors.spark.session import spark_session
-from pruning import prune
+from pruning import enable, prune
 from sample_data.tpcds_queries import QUOTED, Answer, by_spark
 
 # Vectored reads and buffers keep Spark's defaults, because the operating system counts their reads correctly.
@@ -44,22 +47,27 @@ _SIZE = re.compile(rf"([\d.,]+) ({'|'.join(_UNITS)})\b")
 class SparkEngine:
     """An engine that makes a new DataFrame for each query, so that planning counts for both contenders."""
 
-    def __init__(self, conf: Mapping[str, str], spark: SparkSession | None = None) -> None:
+    def __init__(self, conf: Mapping[str, str], spark: SparkSession | None = None, door: str = PRUNE) -> None:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
         confs = {**CONF, "spark.sql.warehouse.dir": warehouse, **conf}
         self._spark = spark or spark_session("scanprune contest", conf=confs)
+        self._enabled = self._spark.newSession() if door == SESSION else None
+        if self._enabled is not None:
+            enable(self._enabled)
         self._names: list[str] = []
         self._before = -1
 
     def tables(self, tables: Sequence[Table]) -> None:
         """Makes views; raises `ValueError` if Spark would read other files than the other engines."""
-        for name in self._names:
-            self._spark.catalog.dropTempView(name)
-        for each in tables:
-            df = self._spark.read.format(each.format).load(each.folder)
-            if {_path(file) for file in df.inputFiles()} != {_path(file) for file in each.files}:
-                raise ValueError(f"Cannot compare reads of {each.name!r}: its version has other files than its folder")
-            df.createOrReplaceTempView(each.name)
+        for spark in filter(None, (self._spark, self._enabled)):
+            for name in self._names:
+                spark.catalog.dropTempView(name)
+            for each in tables:
+                df = spark.read.format(each.format).load(each.folder)
+                if {_path(file) for file in df.inputFiles()} != {_path(file) for file in each.files}:
+                    msg = f"Cannot compare reads of {each.name!r}: its version has other files than its folder"
+                    raise ValueError(msg)
+                df.createOrReplaceTempView(each.name)
         self._names = [each.name for each in tables]
 
     def answer(self, contender: str, query: str) -> Answer:
@@ -70,9 +78,10 @@ class SparkEngine:
         return by_spark(self.frame(contender, query))
 
     def frame(self, contender: str, query: str) -> DataFrame:
-        """A new DataFrame of a query, for the contender "pruned" by `prune()`."""
-        df = self._spark.sql(query)
-        return prune(df) if contender == "pruned" else df
+        """A new DataFrame of a query, for the contender "pruned" by the door of the engine."""
+        if contender != "pruned":
+            return self._spark.sql(query)
+        return prune(self._spark.sql(query)) if self._enabled is None else self._enabled.sql(query)
 
     def exchanges(self, contender: str, query: str) -> list[Exchange]:
         """The exchanges of a query that ran to its end, with those of its builds."""
@@ -122,4 +131,5 @@ def _path(file: str) -> str:
 
 if __name__ == "__main__":
     # The arguments are settings as `name=value`.
-    serve(partial(SparkEngine, dict(each.split("=", 1) for each in sys.argv[1:])))
+    given = dict(each.split("=", 1) for each in sys.argv[1:])
+    serve(partial(SparkEngine, given, door=given.pop(DOOR, PRUNE)))

@@ -277,7 +277,7 @@ def test_each_contender_has_a_row_with_its_answer_or_the_reason_for_none(stand_i
 def test_the_limit_runs_once_and_has_only_bytes(stand_ins, lake):
     settings = Settings(1.0, ("delta",), ("q1",), ("stock", LIMIT), runs=2, conf=("a=b",))
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
-    head = {"scale": 1.0, "layout": "delta", "query": "q1", "conf": "a=b", "contender": LIMIT}
+    head = {"scale": 1.0, "door": "session", "layout": "delta", "query": "q1", "conf": "a=b", "contender": LIMIT}
     assert {**head, "bytes": 4096} == known.rows("delta", Query(1, "limited 4096"))[1]
     assert {**head, "failed": "unsupported: no such function"} == known.rows("delta", Query(1, "refuse"))[1]
 
@@ -460,6 +460,7 @@ def test_contenders_of_one_engine_share_a_process_unless_apart_is_set(monkeypatc
 
 def test_labelled_results_have_a_file_of_their_own_and_no_chart_of_growth():
     assert "contest-auto-s3-sf10" == Settings(10.0, place="s3", label="auto").results
+    assert "contest-once-prune-sf10" == Settings(10.0, once=True, door="prune").results
     assert Settings(1.0).name != Settings(1.0, apart=True).name
     labelled = [{**each, "label": "auto", "apart": True} for each in MEASURED if "failed" not in each]
     text = page.page({"contest-sf1": MEASURED, "contest-auto-sf1": labelled})

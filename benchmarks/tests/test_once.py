@@ -93,8 +93,11 @@ def test_a_layout_has_a_session_of_its_own_where_each_query_runs_once(stand_ins,
 def test_results_are_named_by_workload_and_by_how_often_queries_run():
     assert "contest-ssb-sf5" == Settings(5.0, workload="ssb").results
     assert "contest-events-once-s3-sf10" == Settings(10.0, workload="events", once=True, place="s3").results
-    assert {"workload": "ssb", "scale": 5.0, "once": True} == Settings(5.0, workload="ssb", once=True).head
-    assert {"scale": 1.0} == Settings(1.0).head
+    assert {"workload": "ssb", "scale": 5.0, "door": "session", "once": True} == Settings(
+        5.0, workload="ssb", once=True
+    ).head
+    assert {"scale": 1.0, "door": "session"} == Settings(1.0).head
+    assert {"scale": 1.0, "door": "prune"} == Settings(1.0, door="prune").head
 
 
 def test_spark_gets_its_text_and_other_engines_the_text_of_duckdb(stand_ins, monkeypatch, lake):

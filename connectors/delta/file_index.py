@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.base import OptimizedQuery, ScannedVersion
-from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_frame
+from connectors.base import ScannedVersion
+from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_frame, jvm_session
 from connectors.spark.session_state import state_of
 from connectors.spark.transfer import JvmList
 from pruning.limits import LIMITS, Limits
@@ -33,83 +30,72 @@ CHOSEN_INDEX = "TahoeBatchFileIndex"
 SNAPSHOT_CALLS = (f"{_PREPARED[0]}.preparedScan.scannedSnapshot", f"{PRUNED_INDEX}.scannedSnapshot")
 SIZE_CALLS = (f"{_UNPREPARED}.snapshotAtAnalysis.sizeInBytesIfKnown",)
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
-# While a plan is optimised, Delta lists the files of each scan by a separate job, one after the other.
-_FINDER = JavaFile("connectors.delta", "DeltaIndexFinder")
+# While a plan is optimised, this rule of Delta lists the files of each scan by a separate job, one after the other.
+PREPARING_RULE = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
+_FINDER = JavaFile("connectors.delta", "DeltaFinder")
 _LISTS = JavaFile(
     "connectors.delta",
     "DeltaFileLists",
     others=(
-        *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
-        *("SnapshotText", "MergeTarget", "VersionFiles"),
+        *("EarlyLists", "ListedScans", "PinnedScans", "ListingPass", "KnownScanGenerator", "KnownScans"),
+        *("ScanKey", "ListingConfs", "LeafSnapshots", PRUNED_INDEX, "SnapshotText", "MergeTarget"),
         *("connectors.spark.DescribedLeaves", "connectors.spark.DescribedRelation", "connectors.spark.FileScan"),
-        *("connectors.spark.OwnQueries", "connectors.spark.PlanCopy"),
+        "connectors.spark.PlanCopy",
     ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
 
 
 class _FileLists:
-    """The Java object that holds the files of table versions for a session; None before the first Delta table."""
+    """The Java object of a session that has the file lists of plans; None before the first Delta table."""
 
     java: Any = None
 
 
-def optimized_query(df: DataFrame) -> OptimizedQuery | None:
-    """The optimised plan of a query, made without a job for each scan of Delta; None if Spark has to make it.
+def plan_early(spark: SparkSession) -> None:
+    """Lets an enabled session list the files of its scans from memory, if Delta prepares its plans."""
+    rule = instance(spark, _FINDER).rule(jvm_session(spark), PREPARING_RULE)
+    if rule is not None:
+        _file_lists(spark, rule)
 
-    The list of a whole version is read once and cached, and so are the columns of which a file holds only NULL. Delta
-    lists files again where a condition of the query may exclude one of several files.
+
+def early_query(df: DataFrame) -> DataFrame | None:
+    """A copy of a query whose scans get their files without a job for each; None if Spark has listed them already.
+
+    Files are listed as by Delta, for all scans at once, and lists are remembered by version and conditions.
     """
-    spark = df.sparkSession
-    try:
-        lists = state_of(spark).slot(_FileLists).java or _first_lists(df)
-        query = None if lists is None else lists.query(jvm_frame(df))
-        plan = None if query is None else query.optimized(SKIPPING_CONF)
-    except (Py4JError, PySparkException):
-        # An error of the query itself is raised again by Spark.
-        logger.debug("Optimising with cached file lists failed", exc_info=True)
-        return None
-    return None if plan is None else OptimizedQuery(plan, partial(_unchanged, spark, query))
-
-
-def _unchanged(spark: SparkSession, query: Any, without_filters: Any) -> DataFrame | None:
-    try:
-        frame = query.unchanged(without_filters)
-        return None if frame is None else DataFrame(frame, spark)
-    except (Py4JError, PySparkException):
-        # The query's own DataFrame serves as well, with a plan of its own.
-        logger.debug("Keeping the optimised plan of a query failed", exc_info=True)
-        return None
+    lists = state_of(df.sparkSession).slot(_FileLists).java or _first_lists(df)
+    frame = None if lists is None else lists.early(jvm_frame(df))
+    return None if frame is None else DataFrame(frame, df.sparkSession)
 
 
 def _first_lists(df: DataFrame) -> Any:
     """The file lists of a session that has none; None if the query reads no Delta table."""
-    index = instance(df.sparkSession, _FINDER, analyzed_plan(df), _UNPREPARED).any()
+    index = instance(df.sparkSession, _FINDER).index(analyzed_plan(df), _UNPREPARED)
     return None if index is None else _file_lists(df.sparkSession, index)
 
 
-def _file_lists(spark: SparkSession, index: Any, limits: Limits = LIMITS) -> Any:
-    """The session's cached file lists of table versions; `index` is any index of Delta.
+def _file_lists(spark: SparkSession, delta: Any, limits: Limits = LIMITS) -> Any:
+    """The session's `DeltaFileLists`; `delta` is any object of Delta.
 
     The first call makes them, and calls with other limits share them.
     """
     slot = state_of(spark).slot(_FileLists)
     if slot.java is None:
-        sizes = limits.listed_versions, limits.listed_version_files, limits.listed_files
-        slot.java = instance(spark, _LISTS, *sizes, beside=index)
+        slot.java = instance(spark, _LISTS, jvm_session(spark), limits.listed_files, beside=delta)
     return slot.java
 
 
 def merge_target(spark: SparkSession, plan: Any) -> Any:
     """The JVM's `MergeTarget` of an optimised plan; None if no command chose the files of a scan in it."""
-    index = instance(spark, _FINDER, plan, CHOSEN_INDEX).any()
+    index = instance(spark, _FINDER).index(plan, CHOSEN_INDEX)
     return None if index is None else _file_lists(spark, index).mergeTarget(plan)
 
 
 def pinned_plan(spark: SparkSession, plan: Any) -> Any:
     """An optimised plan whose scans Delta has not prepared, with each pinned to one version; None if there is none."""
-    index = instance(spark, _FINDER, plan, _UNPREPARED).any()
-    return None if index is None or not is_skipping(spark) else _file_lists(spark, index).pinned(plan)
+    index = instance(spark, _FINDER).index(plan, _UNPREPARED)
+    return None if index is None else _file_lists(spark, index).pinned(plan)
 
 
 def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame | None:

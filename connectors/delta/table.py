@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from connectors.base import CommandScan, Connector, OpaqueTable, OptimizedQuery, ScannedVersion, Table
+from connectors.base import CommandScan, Connector, OpaqueTable, ScannedVersion, Table
 from connectors.columns import Column, quoted, resolve
 from connectors.delta.file_index import (
     CHOSEN_INDEX,
@@ -25,10 +25,11 @@ from connectors.delta.file_index import (
     SKIPPING_CONF,
     SNAPSHOT_CALLS,
     analyzed_snapshot,
-    optimized_query,
+    early_query,
     over_files,
     paths_left,
     pinned_plan,
+    plan_early,
     register_conditions,
     scanned_snapshot,
     scanned_version,
@@ -128,9 +129,13 @@ class DeltaConnector(Connector):
         """The scan of the target of a MERGE."""
         return merge_scan(spark, plan)
 
-    def optimized_plan(self, df: DataFrame) -> OptimizedQuery | None:
-        """The plan, made without a listing job for each scan; None if it reads no Delta table."""
-        return optimized_query(df)
+    def plan_early(self, spark: SparkSession) -> None:
+        """Lets Delta's scans have their files from memory."""
+        plan_early(spark)
+
+    def early_query(self, df: DataFrame) -> DataFrame | None:
+        """The query, whose scans have their files from memory; None if it reads no Delta table."""
+        return early_query(df)
 
     def before_execution(self, spark: SparkSession, plan: Any) -> None:
         """Registers the conditions on scans of listed files."""

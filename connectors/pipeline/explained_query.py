@@ -165,7 +165,7 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySumma
     return before_build(kinds_of(filter_, Scanned(files, groups, remaining), limits.max_ranges))
 
 
-def shown_plan(spark: SparkSession, plan: Any, options: PruningOptions, *, pins: bool = False) -> Any:
+def shown_plan(spark: SparkSession, plan: Any, options: PruningOptions) -> Any:
     """An optimised plan of the JVM with a text at each scan that would be filtered; None where there is none.
 
     No build runs. Filters by a limit over an order have none.
@@ -173,7 +173,7 @@ def shown_plan(spark: SparkSession, plan: Any, options: PruningOptions, *, pins:
     try:
         if not options.enabled or why_not_worth(spark, plan, options) is not None:
             return None
-        return _shown(spark, pinned_plan(spark, plan) if pins else plan, options)
+        return _shown(spark, pinned_plan(spark, plan), options)
     except Exception:
         logger.debug("Showing the filters of a plan failed", exc_info=True)
         return None

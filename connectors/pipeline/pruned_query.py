@@ -8,7 +8,7 @@ plan --JoinGraph--> filters --build--> KeySummary --pruned_scan--> scans --> pla
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from connectors.cost_rates import rates_of
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import NO_FAILURE, NO_TROUBLE, warn
-from connectors.registry import before_execution, optimized, optimized_query, pinned_plan
+from connectors.registry import before_execution, early_query, optimized, pinned_plan
 from connectors.spark.jvm import analyzed_plan, error_kind, failed_build, is_data_error, optimized_plan, same_frame
 from connectors.spark.own_queries import optimized_once
 from connectors.spark.plan_facts import cores_of
@@ -229,7 +229,7 @@ class UntouchedQuery:
 def prune_query(
     df: DataFrame, options: PruningOptions, cache: PruningCache | None = None
 ) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
-    """`df` with filters on its scans; a DataFrame over the plan of `df` where no filter is worth it or pruning fails.
+    """`df` with filters on its scans; the same query where no filter is worth it or pruning fails.
 
     Builds in `cache` are not run, and the results of builds that ran are added to it.
     """
@@ -251,9 +251,11 @@ def prune_query(
             df.sparkSession, analyzed, least_bytes(df.sparkSession, options), calls, top_k=options.top_k
         ):
             return df, UntouchedQuery.of(df, options)
-        return _pruned(df, options, cache)
+        query, plan = early_query(df)
+        pruned, record = _pruned(SparkPlan.of(df, plan), options, cache, NO_FAILURE)
     except Exception as error:  # noqa: BLE001 - the record tells of it
         return df, PrunedQuery.failed(error, options)
+    return (query if pruned is None else pruned), record
 
 
 def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
@@ -261,18 +263,19 @@ def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
     return 0 if options.always else rates_of(spark, options).least_bytes(cores_of(spark))
 
 
-def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
-    optimised = optimized_query(df)
-    plan = SparkPlan.of(df, optimised.plan)
+def _pruned(
+    plan: SparkPlan, options: PruningOptions, cache: PruningCache | None, expected: Collection[ReasonCode]
+) -> tuple[DataFrame | None, PrunedQuery]:
+    """The pruned query of a plan, None where the query stays as it is, and its record.
+
+    Reasons that are `expected` give no warning.
+    """
     with QueryRun.of(plan, options, cache) as query:
         query.run()
         record = record_of_run(query)
-        # A join side that cannot be run beforehand is no failure, so it gives no warning.
-        warn("a query", record.reasons, besides=NO_FAILURE)
-        if not (record.scans or query.planner.materialized):
-            # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
-            return optimised.unchanged(plan.node(plan.root)) or df, record
-        return _rewritten(query), record
+        warn("a query", record.reasons, besides=expected)
+        is_pruned = bool(record.scans or query.planner.materialized)
+        return (_rewritten(query) if is_pruned else None), record
 
 
 def _rewritten(query: QueryRun) -> DataFrame:
@@ -284,23 +287,16 @@ def _rewritten(query: QueryRun) -> DataFrame:
 
 
 def prune_plan(
-    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None, *, pins: bool = False
+    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None
 ) -> tuple[Any, PrunedQuery]:
-    """The pruned plan of an optimised plan of the JVM, None where it stays as it is, and its record.
-
-    With `pins` the formats of tables have not pinned their scans yet.
-    """
+    """The pruned plan of an optimised plan of the JVM, None where it stays as it is, and its record."""
     if not options.enabled:
         return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     if (refusal := why_not_worth(spark, plan, options)) is not None:
         return None, PrunedQuery.untouched(refusal, options)
-    plan = pinned_plan(spark, plan) if pins else plan
-    with QueryRun.of(SparkPlan.read(spark, None, plan, keeps_ids=True), options, cache) as query:
-        query.run()
-        record = record_of_run(query)
-        warn("a query", record.reasons, besides=NO_TROUBLE)
-        is_pruned = bool(record.scans or query.planner.materialized)
-        return (optimized_plan(_rewritten(query)) if is_pruned else None), record
+    read = SparkPlan.read(spark, None, pinned_plan(spark, plan), keeps_ids=True)
+    pruned, record = _pruned(read, options, cache, NO_TROUBLE)
+    return (None if pruned is None else optimized_plan(pruned)), record
 
 
 def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Reason | None:

@@ -23,6 +23,7 @@ from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
 from connectors.pipeline.pruned_stream import prune_stream
 from connectors.pipeline.records import log_verdict
+from connectors.registry import plan_early
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
 from connectors.session.session_history import NO_EXECUTION, QueryRecord, SessionHistory
@@ -115,7 +116,7 @@ class SessionPruning:
             # A wrong option is told of when the query runs.
             logger.debug("Showing a plan failed", exc_info=True)
             return None
-        return shown_plan(spark, query.plan(), options, pins=bool(query.isWritten()))
+        return shown_plan(spark, query.plan(), options)
 
     def _planned(self, query: Any) -> Any:
         """The plan of a query that is about to run, None if it stays as it is; its record enters the history."""
@@ -129,7 +130,8 @@ class SessionPruning:
             elif query.isOfCommand():
                 plan, record = prune_command(spark, query.plan(), options, self.cache)
             elif query.isWritten():
-                plan, record = prune_plan(spark, query.plan(), options, self.cache, pins=True)
+                # The plan has no versions, so that a refusal of before may be out of date.
+                plan, record = prune_plan(spark, query.plan(), options, self.cache)
             else:
                 plan, record = self._pruned(spark, query, options)
             if execution != NO_EXECUTION:
@@ -246,6 +248,7 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
     pruning.follow_log()
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
+    plan_early(spark)
     state.pruning, state.queries = pruning, pruning.queries
 
 

@@ -209,7 +209,7 @@ def test_a_leaf_that_no_connector_knows_is_no_table_of_files(spark, tmp_path, re
     assert Reason(ReasonCode.NOT_FILES, "orc", "OrcFileFormat") == table_of(spark, leaf, LIMITS)
 
 
-METHODS = ["before_execution", "optimized_plan", "fingerprints", "scanned_version", "table_of"]
+METHODS = ["before_execution", "early_query", "fingerprints", "scanned_version", "table_of"]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
@@ -18,25 +17,21 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.collection.immutable.Seq;
 
 /**
- * The lists of files of table versions that a session has read, and file indexes over them in plans.
+ * What a session asks about Delta's scans in plans, and the file indexes that it puts into them.
  *
- * The list of a whole version is read once and cached. query() optimises a query with these lists, restricted() puts an
- * index over named files into a plan, and registerConditions() adds the conditions that chose the files of each scan.
- * snapshots() names the version and the files of scans.
+ * early() and pinned() give scans their files by EarlyLists, restricted() puts an index over named files into a
+ * plan, and registerConditions() adds the conditions that chose the files of each scan. snapshots() names the version
+ * and the files of scans.
  *
  * It relies on Delta's Snapshot, DeltaScan and VersionChecksum.
  */
 public class DeltaFileLists {
-    private final long mostVersions;
-    private final long mostFilesOfVersion;
-    private final long mostFiles;
-    private final java.util.LinkedHashMap versions = new java.util.LinkedHashMap(16, 0.75f, true);
-    private long held = 0;
+    private final SparkSession session;
+    private final EarlyLists early;
 
-    public DeltaFileLists(Number mostVersions, Number mostFilesOfVersion, Number mostFiles) {
-        this.mostVersions = mostVersions.longValue();
-        this.mostFilesOfVersion = mostFilesOfVersion.longValue();
-        this.mostFiles = mostFiles.longValue();
+    public DeltaFileLists(SparkSession session, Number mostFiles) throws Exception {
+        this.session = session;
+        this.early = EarlyLists.of(session, mostFiles.longValue());
     }
 
     /**
@@ -50,7 +45,7 @@ public class DeltaFileLists {
         if (base instanceof PrunedFileIndex) {
             PrunedFileIndex pruned = (PrunedFileIndex) base;
             return placed(read, new PrunedFileIndex(pruned, pruned.scannedSnapshot(), pruned.versionScanned(),
-                PrunedFileIndex.at(wanted, pruned.files()), pruned.sizeInBytes(), pruned.known(), true));
+                PrunedFileIndex.at(wanted, pruned.files()), pruned.sizeInBytes(), pruned.known()));
         }
         if (base == null || base.getClass() != PreparedDeltaFileIndex.class) {
             return null;
@@ -59,7 +54,7 @@ public class DeltaFileLists {
         DeltaScan scan = prepared.preparedScan();
         scala.collection.Iterable files = (scala.collection.Iterable) scan.files().distinct();
         return placed(read, listed(prepared, scan, prepared.versionScanned(), PrunedFileIndex.at(wanted, files),
-            scan.allFilters().iterator(), true));
+            scan.allFilters().iterator()));
     }
 
     /**
@@ -97,14 +92,13 @@ public class DeltaFileLists {
     }
 
     static PrunedFileIndex listed(
-        TahoeFileIndex base, DeltaScan scan, scala.Option asked, Seq files, scala.collection.Iterator conditions,
-        boolean areNamed
+        TahoeFileIndex base, DeltaScan scan, scala.Option asked, Seq files, scala.collection.Iterator conditions
     ) {
         scala.Option bytes = scan.scanned().bytesCompressed();
         long size = bytes.isDefined() ? ((Long) bytes.get()).longValue()
             : base.spark().sessionState().conf().defaultSizeInBytes();
         PrunedFileIndex index = new PrunedFileIndex(
-            base, scan.scannedSnapshot(), asked, files, size, noneKnown(), areNamed);
+            base, scan.scannedSnapshot(), asked, files, size, noneKnown());
         while (conditions.hasNext()) {
             index.learn(conditions.next());
         }
@@ -112,44 +106,21 @@ public class DeltaFileLists {
     }
 
     /**
-     * The plan with its scans pinned and listed; null if there is nothing to pin, or in a transaction, which pins them.
+     * The same query, whose scans get their files from memory; null if Spark has optimised it already.
+     */
+    public Dataset early(Dataset frame) {
+        return frame.queryExecution().tracker().phases().contains("optimization") ? null : early.early(frame);
+    }
+
+    /**
+     * An optimised plan with those scans pinned that Delta has left alone.
      */
     public LogicalPlan pinned(LogicalPlan plan) {
-        VersionPinning pins = new VersionPinning(this);
-        pins.survey(plan, false);
-        if (OptimisticTransaction$.MODULE$.getActive().isDefined() || pins.isEmpty()) {
-            return null;
-        }
-        LogicalPlan pinned = (LogicalPlan) plan.transformUpWithSubqueries(pins);
-        ListedScans scans = new ListedScans(this);
-        scans.survey(pinned, new java.util.ArrayList());
-        return scans.isEmpty() ? pinned : (LogicalPlan) pinned.transformUpWithSubqueries(scans);
+        return early.pinned(session, plan);
     }
 
     public MergeTarget mergeTarget(LogicalPlan plan) {
         return new MergeTarget(plan);
-    }
-
-    public ListedQuery query(Dataset frame) {
-        return new ListedQuery(this, frame);
-    }
-
-    /**
-     * The files of a version; null if it has too many.
-     */
-    synchronized VersionFiles all(Snapshot snapshot) {
-        scala.Option sums = snapshot.checksumOpt();
-        Object key = identity(snapshot);
-        VersionFiles found = (VersionFiles) versions.get(key);
-        if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= mostFilesOfVersion) {
-            found = new VersionFiles(snapshot);
-            versions.put(key, found);
-            held += found.files().size();
-            while (versions.size() > mostVersions || held > mostFiles && versions.size() > 1) {
-                held -= ((VersionFiles) versions.remove(versions.keySet().iterator().next())).files().size();
-            }
-        }
-        return found;
     }
 
     /**
@@ -179,8 +150,7 @@ public class DeltaFileLists {
         java.util.List here = new java.util.ArrayList();
         if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
             Object index = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
-            boolean learns = index instanceof PrunedFileIndex && ((PrunedFileIndex) index).areNamed();
-            for (int at = 0; at < above.size() && learns; at++) {
+            for (int at = 0; at < above.size() && index instanceof PrunedFileIndex; at++) {
                 ((PrunedFileIndex) index).learn(above.get(at));
             }
         } else if (plan instanceof Filter) {

@@ -1,141 +1,85 @@
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.delta.stats.DeltaScan;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import scala.collection.immutable.Seq;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.OptimisticTransaction$;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.delta.stats.DeltaScanGenerator;
+import org.apache.spark.sql.delta.stats.PrepareDeltaScan;
+import org.slf4j.LoggerFactory;
 
 /**
- * Pinned scans of an optimised plan, each with the files that Delta lists for the conditions on it.
+ * Delta's own rule that gives each scan its files, with lists from memory, and what is unknown listed for all scans of
+ * a plan at once.
  *
- * Scans of the same version with equal conditions are listed once.
+ * Which conditions belong to a scan, which version it reads, and what becomes of limits, counts and generated columns
+ * is left to Delta, and so are the indexes in the plan. A first pass over the plan finds the scans whose lists are
+ * unknown, a second one takes these lists. Spark makes a rule for each plan that it optimises.
  *
- * It relies on Delta's Snapshot.filesForScan().
+ * It extends PrepareDeltaScan, and relies on getDeltaScanGenerator(), prepareDeltaScan() and withStatusCode().
  */
-public class ListedScans extends scala.runtime.AbstractPartialFunction {
-    private final DeltaFileLists lists;
-    private final java.util.IdentityHashMap conditions = new java.util.IdentityHashMap();
-    private final java.util.IdentityHashMap indexes = new java.util.IdentityHashMap();
-    private boolean areWhole = true;
+public class ListedScans extends PrepareDeltaScan {
+    private static final String DELTAS_RULE = PrepareDeltaScan.class.getName();
+    private static final String CANCELLED = "[SPARK_JOB_CANCELLED]";
+    private final EarlyLists lists;
+    private final SparkSession session;
+    private ListingPass pass = null;
 
-    ListedScans(DeltaFileLists lists) {
+    ListedScans(EarlyLists lists, SparkSession session) {
+        super(session);
         this.lists = lists;
+        this.session = session;
     }
 
-    void survey(LogicalPlan plan, java.util.List above) {
-        scala.collection.Iterator inner = plan.subqueries().iterator();
-        while (inner.hasNext()) {
-            survey((LogicalPlan) inner.next(), new java.util.ArrayList());
+    public LogicalPlan apply(LogicalPlan plan) {
+        // A transaction notes what is read, to find conflicts.
+        if (OptimisticTransaction$.MODULE$.getActive().isDefined() || !isListed(plan) || isExcluded()) {
+            return plan;
         }
-        java.util.List here = new java.util.ArrayList();
-        if (plan instanceof Filter) {
-            here.addAll(above);
-            DeltaFileLists.split(((Filter) plan).condition(), here);
-        } else if (plan instanceof Project && isPlain((Project) plan)) {
-            here.addAll(above);
-        } else if (indexOf(plan) != null) {
-            add(plan, above);
-        }
-        scala.collection.Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            survey((LogicalPlan) children.next(), here);
+        try {
+            return super.apply(plan);
+        } catch (Throwable failed) {
+            if (isEnd(failed)) {
+                new scala.util.Failure(failed).get();
+            }
+            // Delta's own rule is next, and raises an error of the query again.
+            LoggerFactory.getLogger("scanprune").debug("Giving Delta's scans their files failed", failed);
+            return plan;
         }
     }
 
-    private static boolean isPlain(Project project) {
-        scala.collection.Iterator columns = project.projectList().iterator();
-        while (columns.hasNext()) {
-            if (!(columns.next() instanceof Attribute)) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    private void add(LogicalPlan leaf, java.util.List above) {
-        java.util.ArrayList own = new java.util.ArrayList();
-        java.util.ArrayList notNull = new java.util.ArrayList();
-        PrunedFileIndex index = indexOf(leaf);
-        boolean skips = false;
-        for (int at = 0; at < above.size(); at++) {
-            Expression condition = (Expression) above.get(at);
-            // Delta evaluates a condition without data columns once for each file, so it must be deterministic.
-            if (condition.deterministic() && condition.references().subsetOf(leaf.outputSet())
-                && !SubqueryExpression$.MODULE$.hasSubquery(condition)) {
-                own.add(condition);
-                skips = skips || !PrunedFileIndex.isSeen(condition);
-                if (VersionFiles.isOfColumn(condition, index.partitionSchema())) {
-                    notNull.add(condition);
-                }
-            }
-        }
-        if (index.files().size() < 2 || !skips && !excludesNulls(index, notNull)) {
-            own.clear();
-        }
-        java.util.List before = (java.util.List) conditions.get(leaf);
-        conditions.put(leaf, before == null || before.equals(own) ? own : new java.util.ArrayList());
-    }
-
-    private boolean excludesNulls(PrunedFileIndex index, java.util.List notNull) {
-        VersionFiles version = notNull.isEmpty() ? null : lists.all(index.scannedSnapshot());
-        return version != null && version.areExcludedBy(index.scannedSnapshot(), notNull);
-    }
-
-    boolean isEmpty() {
-        java.util.HashMap known = new java.util.HashMap();
-        java.util.Iterator each = conditions.entrySet().iterator();
-        while (each.hasNext()) {
-            java.util.Map.Entry entry = (java.util.Map.Entry) each.next();
-            java.util.List own = (java.util.List) entry.getValue();
-            if (own.isEmpty()) {
-                continue;
-            }
-            PrunedFileIndex index = indexOf(entry.getKey());
-            java.util.ArrayList named = new java.util.ArrayList();
-            for (int at = 0; at < own.size(); at++) {
-                named.add(PrunedFileIndex.named((Expression) own.get(at)));
-            }
-            Object key = java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(),
-                index.scannedSnapshot(), named});
-            DeltaScan scan = (DeltaScan) known.get(key);
-            if (scan == null) {
-                scan = index.scannedSnapshot().filesForScan(PrunedFileIndex.sequence(own), false);
-                known.put(key, scan);
-            }
-            PrunedFileIndex listed = DeltaFileLists.listed(index, scan, index.versionScanned(),
-                (Seq) scan.files().distinct(), scan.allFilters().iterator(), false);
-            areWhole = areWhole && listed.sizeInBytes() == index.sizeInBytes();
-            indexes.put(entry.getKey(), listed);
-        }
-        return indexes.isEmpty();
+    boolean isListed(LogicalPlan plan) {
+        return lists.areFor(plan, session);
     }
 
     /**
-     * True if conditions exclude no file of any scan, so that each has the size with which it was optimised.
+     * True where somebody has ended the query, which then must not list its files again.
      */
-    boolean areWhole() {
-        return areWhole;
+    private static boolean isEnd(Throwable failed) {
+        return Thread.currentThread().isInterrupted() || failed instanceof InterruptedException
+            || failed instanceof VirtualMachineError || String.valueOf(failed.getMessage()).startsWith(CANCELLED);
     }
 
-    public boolean isDefinedAt(Object node) {
-        return indexes.containsKey(node);
+    /**
+     * True if the user has switched Delta's rule off.
+     */
+    private boolean isExcluded() {
+        scala.Option names = session.sessionState().conf().optimizerExcludedRules();
+        return names.isDefined()
+            && java.util.Arrays.asList(((String) names.get()).trim().split("\\s*,\\s*")).contains(DELTAS_RULE);
     }
 
-    public Object applyOrElse(Object node, scala.Function1 otherwise) {
-        return isDefinedAt(node) ? DeltaFileLists.over((LogicalRelation) node, (PrunedFileIndex) indexes.get(node))
-            : otherwise.apply(node);
-    }
-
-    private static PrunedFileIndex indexOf(Object node) {
-        if (!(node instanceof LogicalRelation) || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
-            return null;
+    public LogicalPlan prepareDeltaScan(LogicalPlan plan) {
+        pass = new ListingPass(lists.scans(), session);
+        LogicalPlan prepared = super.prepareDeltaScan(plan);
+        if (pass.isComplete()) {
+            return prepared;
         }
-        Object index = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
-        boolean isPinned = index instanceof PrunedFileIndex && !((PrunedFileIndex) index).areNamed();
-        return isPinned ? (PrunedFileIndex) index : null;
+        withStatusCode("DELTA", "Filtering files for query", withStatusCode$default$3(), pass);
+        return super.prepareDeltaScan(plan);
+    }
+
+    public DeltaScanGenerator getDeltaScanGenerator(TahoeLogFileIndex index) {
+        DeltaScanGenerator deltas = super.getDeltaScanGenerator(index);
+        // Without a pass Delta counts rows by metadata.
+        return pass == null ? deltas : new KnownScanGenerator(deltas, pass);
     }
 }

@@ -83,7 +83,7 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
         TahoeBatchFileIndex all = chosen(leaf);
         return !(all.snapshot() instanceof Snapshot) ? null : DeltaFileLists.over(leaf, new PrunedFileIndex(all,
             (Snapshot) all.snapshot(), scala.Option.empty(), all.addFiles(), all.sizeInBytes(),
-            DeltaFileLists.noneKnown(), false));
+            DeltaFileLists.noneKnown()));
     }
 
     public boolean isTarget(LogicalPlan node) {
@@ -118,7 +118,7 @@ public class MergeTarget extends scala.runtime.AbstractPartialFunction {
         TahoeBatchFileIndex all = chosen(leaf);
         Seq some = at(paths, all);
         PrunedFileIndex index = new PrunedFileIndex(all, (Snapshot) all.snapshot(), scala.Option.empty(), some,
-            all.sizeInBytes(), DeltaFileLists.noneKnown(), false);
+            all.sizeInBytes(), DeltaFileLists.noneKnown());
         LogicalPlan side = target((LogicalPlan) path.get(path.indexOf(join) - 1), DeltaFileLists.over(leaf, index));
         java.util.ArrayList conditions = new java.util.ArrayList();
         for (int at = 0; at < path.indexOf(join); at++) {

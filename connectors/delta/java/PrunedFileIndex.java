@@ -36,17 +36,15 @@ public class PrunedFileIndex extends TahoeFileIndexWithSnapshotDescriptor {
     private final Seq files;
     private final long bytes;
     private final java.util.Set known;
-    private final boolean areNamed;
 
     PrunedFileIndex(TahoeFileIndex base, Snapshot snapshot, scala.Option asked, Seq files, long bytes,
-        java.util.Set known, boolean areNamed) {
+        java.util.Set known) {
         super(base.spark(), base.deltaLog(), base.path(), snapshot);
         this.snapshot = snapshot;
         this.asked = asked;
         this.files = files;
         this.bytes = bytes;
         this.known = known;
-        this.areNamed = areNamed;
     }
 
     public Snapshot scannedSnapshot() {
@@ -59,10 +57,6 @@ public class PrunedFileIndex extends TahoeFileIndexWithSnapshotDescriptor {
 
     public Seq files() {
         return files;
-    }
-
-    boolean areNamed() {
-        return areNamed;
     }
 
     java.util.Set known() {
@@ -119,7 +113,7 @@ public class PrunedFileIndex extends TahoeFileIndexWithSnapshotDescriptor {
         return sequence(found);
     }
 
-    static boolean isSeen(Expression condition) {
+    private static boolean isSeen(Expression condition) {
         return condition instanceof Literal || condition instanceof IsNotNull || isOfRows(condition);
     }
 

@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
  *
  * It relies on Rule, and on the property of a thread that plans a micro-batch.
  */
-public class SessionRule extends Rule {
+public class SessionRule extends Rule implements java.util.function.BooleanSupplier {
     static final String INSIDE = "scanprune.inside";
     private static final String SWITCH = "spark.pruning.auto";
     private static final String BATCH = "streaming.sql.batchId";
@@ -91,6 +91,13 @@ public class SessionRule extends Rule {
 
     boolean isOn() {
         return isOn;
+    }
+
+    /**
+     * True while queries of the active session are pruned; asked by formats, whose rules of their own then act.
+     */
+    public boolean getAsBoolean() {
+        return isOn && isSwitchedOn((SparkSession) SparkSession.active());
     }
 
     /**

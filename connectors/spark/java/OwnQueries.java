@@ -25,7 +25,7 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
         "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
         "org.apache.spark.sql.catalyst.optimizer.PushLeftSemiLeftAntiThroughJoin"});
     private static final java.util.List OURS =
-        java.util.Arrays.asList(new Object[] {"SessionRule", "NewSessions$NoRule"});
+        java.util.Arrays.asList(new Object[] {"SessionRule", "NewSessions$NoRule", "ListedScans"});
     private final SparkSession session;
     private Dataset frame;
 

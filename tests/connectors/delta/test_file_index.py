@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.delta import table as delta
-from connectors.delta.file_index import PRUNED_INDEX, over_files
+from connectors.delta.file_index import PREPARED_INDEX, PRUNED_INDEX, over_files
 from connectors.registry import optimized
 from connectors.spark.jvm import frame_of
 from pruning import explain, prune, report
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
 OPTIONS = FREE_BUILDS
+PREPARED = PREPARED_INDEX.rpartition(".")[2]
 PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
 # Older readers cannot read tables with column mapping or deletion vectors.
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
@@ -250,8 +251,7 @@ def test_delta_lists_files_if_no_file_list_is_possible(spark, lake, pruned_frame
     query = query_of(lake, "vectors")
     result = pruned_frame(spark.sql(query), options=options)
     assert rows_of(spark.sql(query)) == rows_of(result)
-    # Delta's own index names the files of the whole version only for prune(), which has listed them before.
-    assert pruned_frame.is_session or FILES == location_of(result).files().size()
+    assert [PREPARED] == indexes(result)
     assert {"vectors": (1, 1)} == files(result)
     assert not [each for each in explain(result).reasons if "trouble" in str(each)]
 
@@ -294,8 +294,7 @@ def test_files_with_only_null_are_not_read(spark, lake, tmp_path, pruned_frame, 
             assert rows_of(spark.sql(query)) == rows_of(result)
             read = [path.rpartition("/")[2] for path in result.inputFiles()]
             assert kept == sorted(numbers[name] for name in read if name in numbers)
-            # Delta lists again where it is known that a condition excludes a file; a session lists by Delta's own rule.
-            assert pruned_frame.is_session or not is_known or (planned == 0) == (len(whole) == FILES)
+            assert not is_known or planned == 0
     assert {"own": (len(filtered), len(filtered))} == files(result)
 
 
@@ -310,14 +309,14 @@ def test_query_conditions_skip_files_of_their_own_scan(spark, lake):
         UNION ALL SELECT s.id + 2000 FROM sold s"""
     result = prune(spark.sql(query), options=OPTIONS)
     assert rows_of(spark.sql(query)) == rows_of(result)
-    assert [PRUNED_INDEX] * 3 == indexes(result)
+    assert [PRUNED_INDEX, PREPARED, PREPARED] == indexes(result)
     listed = spark.sql(f"SELECT id FROM {table('parts')} WHERE part = 'p 0' AND id < 70 AND day < 50").inputFiles()
     assert set(listed) <= set(result.inputFiles())
     first = location_of(result).files().size()
     assert (len(listed), 9, 18) == (
         first,
-        location_of(result, 1).files().size(),
-        location_of(result, 2).files().size(),
+        len(paths_of(location_of(result, 1))),
+        len(paths_of(location_of(result, 2))),
     )
 
 
@@ -404,7 +403,7 @@ def test_nondeterministic_conditions_skip_no_file(spark, lake):
     plan = optimized(spark.sql(query))
     leaves = [plan.collectLeaves().apply(at) for at in range(plan.collectLeaves().size())]
     assert {"id": FILES * 3, "day": 1} == {
-        str(each.output().head().name()): each.relation().location().files().size() for each in leaves
+        str(each.output().head().name()): len(paths_of(each.relation().location())) for each in leaves
     }
 
 

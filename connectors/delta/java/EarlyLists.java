@@ -1,0 +1,104 @@
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.collection.mutable.Buffer;
+
+/**
+ * Maker of the rule that gives Delta's scans their files from memory, for all sessions with the same extensions.
+ *
+ * While a plan is optimised, a rule of Delta lists the files of each scan by a job, one after the other.
+ * ListedScans stands before that rule, where filters and limits are final and nothing has estimated sizes, and
+ * leaves nothing to list. It acts where a session is enabled, and on queries that early() has marked.
+ *
+ * Spark asks the extensions of a session for rules whenever it optimises a plan, so that a running session gets the
+ * rule, too. They have no public way to add a rule before others, and none to take one back: the list is replaced.
+ *
+ * It relies on the field preCBORules of SparkSessionExtensions.
+ */
+public class EarlyLists extends scala.runtime.AbstractFunction1 {
+    private static final String RULES = "preCBORules";
+    private static final String SESSION_RULE = "SessionRule";
+    private static final TreeNodeTag EARLY = new TreeNodeTag("scanprune.early");
+    private final KnownScans scans;
+
+    private EarlyLists(KnownScans scans) {
+        this.scans = scans;
+    }
+
+    /**
+     * The lists of all sessions that share the extensions of a session; the first call sets their size.
+     */
+    static EarlyLists of(SparkSession session, long mostFiles) throws Exception {
+        java.lang.reflect.Field field = SparkSessionExtensions.class.getDeclaredField(RULES);
+        field.setAccessible(true);
+        SparkSessionExtensions extensions = session.extensions();
+        synchronized (extensions) {
+            Buffer makers = (Buffer) field.get(extensions);
+            scala.collection.Iterator each = makers.iterator();
+            while (each.hasNext()) {
+                Object maker = each.next();
+                if (maker instanceof EarlyLists) {
+                    return (EarlyLists) maker;
+                }
+            }
+            EarlyLists made = new EarlyLists(new KnownScans(mostFiles));
+            // Another thread may read the old list at this moment.
+            Buffer more = (Buffer) makers.clone();
+            more.prepend(made);
+            field.set(extensions, more);
+            return made;
+        }
+    }
+
+    public Object apply(Object session) {
+        return new ListedScans(this, (SparkSession) session);
+    }
+
+    KnownScans scans() {
+        return scans;
+    }
+
+    /**
+     * True for a plan that gets its files from memory: one of an enabled session, or of a marked query.
+     */
+    boolean areFor(LogicalPlan plan, SparkSession session) {
+        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            if (((LogicalPlan) leaves.next()).getTagValue(EARLY).isDefined()) {
+                return true;
+            }
+        }
+        scala.collection.Iterator rules = session.experimental().extraOptimizations().iterator();
+        while (rules.hasNext()) {
+            Object rule = rules.next();
+            if (rule.getClass().getSimpleName().equals(SESSION_RULE)
+                && ((java.util.function.BooleanSupplier) rule).getAsBoolean()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * The same query with a mark, which queries that are built on it have, too.
+     */
+    Dataset early(Dataset frame) {
+        // Views share the nodes of their plans with other queries.
+        LogicalPlan plan = (LogicalPlan) frame.queryExecution().commandExecuted().clone();
+        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            ((LogicalPlan) leaves.next()).setTagValue(EARLY, Boolean.TRUE);
+        }
+        return Dataset.ofRows(frame.sparkSession(), plan);
+    }
+
+    /**
+     * An optimised plan with those scans pinned that Delta has left alone, as in a write by the second interface of
+     * sources.
+     */
+    LogicalPlan pinned(SparkSession session, LogicalPlan plan) {
+        return new PinnedScans(this, session).apply(plan);
+    }
+}
