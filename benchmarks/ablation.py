@@ -225,9 +225,9 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     table = markdown_table(header, map(_cells, ordered))
     return f"""# Numbers of decisions, one at a time without its rule
 
-Made by `python -m benchmarks ablation`: queries whose plan changes without the rule; filters that are gone, new, or have
-other ranges or row tests; sides of joins that are joined as rows, or no more; and the planned bytes of scans without it by
-those with it, as a geometric mean over all queries.
+Made by `python -m benchmarks ablation`: queries whose plan changes without the rule; filters that are gone, new or have
+other ranges or row tests; sides that are joined as rows, or no more; and the planned bytes of scans without it by those
+with it, as a geometric mean over all queries.
 
 {table}"""
 
