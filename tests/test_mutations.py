@@ -196,31 +196,47 @@ MUTANTS = {
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "the-condition-of-a-late-join-cannot-raise": Mutant(
-        *("pruning/query/late_conditions.py", "(is_late and any(", "(not is_late and any("),
+        *(
+            "pruning/query/late_conditions.py",
+            "for part in parts) if is_late else",
+            "for part in parts) if not is_late else",
+        ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-key-is-computed-for-rows-that-a-filter-drops": Mutant(
-        *("pruning/query/late_conditions.py", "is_key and gives_every_row(side)", "is_key"),
+        *(
+            "pruning/query/late_conditions.py",
+            "for side in join.children if gives_every_row(side)]",
+            "for side in join.children]",
+        ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-key-of-every-row-refuses-every-filter": Mutant(
-        *("pruning/query/late_conditions.py", "(others if gives_every_row(side) else columns)", "columns"),
+        *("pruning/query/late_conditions.py", "(others if side in whole else columns)", "columns"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-computed-key-is-computed-for-every-row": Mutant(
-        *("pruning/query/late_conditions.py", "(others if gives_every_row(side) else columns)", "others"),
+        *("pruning/query/late_conditions.py", "(others if side in whole else columns)", "others"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-compared-column-is-computed-for-every-row": Mutant(
         *("pruning/query/late_conditions.py", "part.kind not in EQUALITIES))", "not part.kind))"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
+    "files-that-conditions-leave-out-count-for-bounds": Mutant(
+        *("pruning/query/metadata_filters.py", "files.containers, left)", "files.containers)"),
+        run_of("pruning/query/test_metadata_filters.py"),
+    ),
+    "bounds-of-another-type-than-the-condition-count": Mutant(
+        *("pruning/query/metadata_filters.py", " and files.type == domain.type:", ":"),
+        run_of("pruning/query/test_metadata_filters.py"),
+    ),
     "an-unknown-operator-spares-a-late-condition": Mutant(
         *("pruning/query/late_conditions.py", "        case Limit() | Relation():", "        case Node():"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-literal-is-copied-where-an-outer-join-became-inner": Mutant(
-        *("pruning/query/late_conditions.py", "_may_have_been_outer(join) or ", ""),
+        *("pruning/query/late_conditions.py", "if not stays or _may_get_conditions(join):", "if not stays:"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-condition-beside-a-cast-is-tested-first": Mutant(

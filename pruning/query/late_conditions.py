@@ -9,7 +9,7 @@ these rules out, but Spark optimises a DataFrame of `prune()` once more for an a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pruning.keys.summary import COMPARISONS
 from pruning.query.expressions import EQUALITIES, probed_column
@@ -42,27 +42,33 @@ def late_condition(root: Node) -> str:
 def _late(join: Join) -> Iterator[str]:
     is_late = JoinType.of(join.type).is_late
     parts = [part for _, part in conjuncts_at(join.condition)]
-    if join.may_raise and (_may_have_been_outer(join) or (is_late and any(_may_move(join, each) for each in parts))):
-        yield join.may_raise
+    whole = [side for side in join.children if gives_every_row(side)]
+    if join.may_raise:
+        stays = all(_is_computed_for_every_row(part, whole) for part in parts) if is_late else True
+        if not stays or _may_get_conditions(join):
+            yield join.may_raise
     tested = [part for part in parts if is_late or part.kind != "EqualNullSafe"]
     columns = frozenset[int]().union(*(part.columns for part in tested))
     others = frozenset[int]().union(*(part.columns for part in tested if part.kind not in EQUALITIES))
     for side, rules in join.sides:
         if is_late or rules.gets_conditions:
-            for column in (others if gives_every_row(side) else columns).intersection(side.output):
+            for column in (others if side in whole else columns).intersection(side.output):
                 yield from _computed(side, column)
 
 
-def _may_move(join: Join, part: Expression) -> bool:
-    """True where an operand of a condition may raise for a row for which the join does not compute it."""
-    is_key = part.kind in EQUALITIES
-    known = part.children if is_key or part.kind in COMPARISONS else ()
-    sides = [side for side in join.children if is_key and gives_every_row(side)]
-    return not known or not all(
+def _is_computed_for_every_row(part: Expression, whole: Sequence[Node]) -> bool:
+    """True for a comparison whose operands the join computes for each row, or that raise for none.
+
+    `whole` are the sides of the join that give every row of a leaf: the join computes its keys for all of them.
+    """
+    if part.kind not in EQUALITIES and part.kind not in COMPARISONS:
+        return False
+    sides = whole if part.kind in EQUALITIES else ()
+    return all(
         probed_column(each) is not None
         or each.kind == "Literal"
         or any(each.columns and each.columns.issubset(side.output) for side in sides)
-        for each in known
+        for each in part.children
     )
 
 
@@ -78,10 +84,10 @@ def gives_every_row(node: Node) -> bool:
             return not node.children
 
 
-def _may_have_been_outer(join: Join) -> bool:
+def _may_get_conditions(join: Join) -> bool:
     """True where no condition is on a computed key of a join although one is on the column that it is compared with.
 
-    Spark copies it where a join is an inner one from the start.
+    Spark copies it where a join is an inner one from the start, which one that was an outer join is not.
     """
     below = (part for side in join.children for part in _conditions(side) if part.kind != "IsNotNull")
     conditions = tuple(below)
