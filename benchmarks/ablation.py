@@ -54,7 +54,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The filtered scans of a query by the places of their leaves, and the places of sides whose rows are joined."""
+    """The filtered scans of a query by the places of their leaves, and the places of nodes whose rows builds hold."""
 
     scans: Mapping[int, Scan]
     joined: frozenset[int]
@@ -64,7 +64,8 @@ class Plan:
 class Change:
     """The plan without a rule beside the one with all.
 
-    Counted are filters that are gone, new, or of another form, and sides that are joined as rows in one of both.
+    Counted are filters that are gone, new, or of another form, and nodes whose rows are joined in one of both alone.
+    Bytes are those of scans that the query reads itself in both.
     """
 
     lost: int
@@ -81,11 +82,13 @@ class Change:
         sizes = [0, 0]
         for at in with_all.scans.keys() | without.scans.keys():
             found = [plan.scans.get(at) for plan in (with_all, without)]
-            total = max(each.bytes_total for each in found if each is not None)
             before, after = ({} if each is None else each.filters for each in found)
             lost += len(before.keys() - after.keys())
             more += len(after.keys() - before.keys())
             formed += sum(form != after.get(name, form) for name, form in before.items())
+            if at in with_all.joined | without.joined:
+                continue
+            total = max(each.bytes_total for each in found if each is not None)
             for way, each in enumerate(found):
                 sizes[way] += total if each is None else each.bytes_kept
         return Change(lost, more, formed, len(with_all.joined ^ without.joined), *sizes)
@@ -217,7 +220,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         "filters lost",
         "new",
         "of another form",
-        "joined sides",
+        "joined nodes",
         "bytes without it",
         "most",
     )
@@ -226,8 +229,8 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"""# Numbers of decisions, one at a time without its rule
 
 Made by `python -m benchmarks ablation`: queries whose plan changes without the rule; filters that are gone, new or have
-other ranges or row tests; sides that are joined as rows, or no more; and the planned bytes of scans without it by those
-with it, as a geometric mean over all queries.
+other ranges or row tests; nodes whose rows are joined, or no more; and the planned bytes without it by those with it, of
+scans that the query itself reads in both, as a geometric mean over all queries.
 
 {table}"""
 

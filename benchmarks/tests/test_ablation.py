@@ -37,6 +37,7 @@ def test_a_number_of_the_work_is_no_rule_and_each_rule_can_be_left_out():
             Change(0, 1, 0, 0, 60, 15),
             id="other-scan",
         ),
+        pytest.param(plan(joined=(0,)), Change(1, 0, 0, 1, 0, 0), id="read-by-a-build"),
     ],
 )
 def test_changes_are_counted_by_filter_side_and_bytes(without, expected):
