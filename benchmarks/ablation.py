@@ -229,7 +229,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"""# Numbers of decisions, one at a time without its rule
 
 Made by `python -m benchmarks ablation`: queries whose plan changes without the rule; filters that are gone, new or have
-other ranges or row tests; nodes whose rows are joined, or no more; and the planned bytes without it by those with it, of
+other ranges or row tests; nodes whose rows are joined, or no more; planned bytes without it by those with it, of
 scans that the query itself reads in both, as a geometric mean over all queries.
 
 {table}"""

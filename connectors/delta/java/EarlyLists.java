@@ -3,6 +3,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.stats.PrepareDeltaScan;
 import scala.collection.mutable.Buffer;
 
 /**
@@ -13,7 +14,8 @@ import scala.collection.mutable.Buffer;
  * leaves nothing to list. It acts where a session is enabled, and on queries that early() has marked.
  *
  * Spark asks the extensions of a session for rules whenever it optimises a plan, so that a running session gets the
- * rule, too. They have no public way to add a rule before others, and none to take one back: the list is replaced.
+ * rule, too. They have no public way to add a rule before that of Delta, so the list is replaced. Rules of users that
+ * stand before Delta's stay before it.
  *
  * It relies on the field preCBORules of SparkSessionExtensions.
  */
@@ -35,19 +37,25 @@ public class EarlyLists extends scala.runtime.AbstractFunction1 {
         field.setAccessible(true);
         SparkSessionExtensions extensions = session.extensions();
         synchronized (extensions) {
-            Buffer makers = (Buffer) field.get(extensions);
-            scala.collection.Iterator each = makers.iterator();
-            while (each.hasNext()) {
-                Object maker = each.next();
+            // Another thread may read the old list at this moment.
+            Buffer makers = (Buffer) ((Buffer) field.get(extensions)).clone();
+            int place = makers.size();
+            for (int at = makers.size() - 1; at >= 0; at--) {
+                Object maker = makers.apply(at);
                 if (maker instanceof EarlyLists) {
                     return (EarlyLists) maker;
                 }
+                if (maker.getClass().getSimpleName().equals(EarlyLists.class.getSimpleName())) {
+                    // Another process of Python has compiled it.
+                    makers.remove(at);
+                    place--;
+                } else if (((scala.Function1) maker).apply(session) instanceof PrepareDeltaScan) {
+                    place = at;
+                }
             }
             EarlyLists made = new EarlyLists(new KnownScans(mostFiles));
-            // Another thread may read the old list at this moment.
-            Buffer more = (Buffer) makers.clone();
-            more.prepend(made);
-            field.set(extensions, more);
+            makers.insert(place, made);
+            field.set(extensions, makers);
             return made;
         }
     }
