@@ -39,7 +39,7 @@ public class KnownScans {
      * Keeps a scan that Delta has listed by some conditions, unless it has rewritten one of them.
      */
     void add(Object key, Seq conditions, DeltaScan scan) {
-        if (scan.partitionLikeDataFilters().nonEmpty()) {
+        if (!isKept(scan)) {
             return;
         }
         KnownScan known = new KnownScan(conditions, scan);
@@ -53,6 +53,10 @@ public class KnownScans {
                 remove(scans.keySet().iterator().next());
             }
         }
+    }
+
+    static boolean isKept(DeltaScan scan) {
+        return scan.partitionLikeDataFilters().isEmpty();
     }
 
     private void remove(Object key) {

@@ -15,10 +15,11 @@ import scala.collection.immutable.Set$;
  * Asked for an unknown scan, it first answers with one without files, and the plan is to be prepared once more. Called
  * as a function it lists all that was asked for. From then on null stands for a scan that Delta has to list.
  *
- * It relies on Delta's DeltaScan, and on SQLExecution.withThreadLocalCaptured().
+ * It relies on Delta's DeltaScan, on SQLExecution.withThreadLocalCaptured(), and on the job tags of SparkContext.
  */
 public class ListingPass extends scala.runtime.AbstractFunction0 {
     private static final int MOST_THREADS = 16;
+    private static final long MOST_SECONDS = 5L;
     private final KnownScans known;
     private final SparkSession session;
     private final String confs;
@@ -42,7 +43,7 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
 
     DeltaScan scan(Snapshot snapshot, Seq conditions) {
         Object key = ScanKey.of(snapshot, conditions, confs);
-        DeltaScan found = key == null ? null : (DeltaScan) listed.get(key);
+        DeltaScan found = key == null ? null : listedNow(key, snapshot, conditions);
         if (found == null && key != null) {
             found = known.scan(key, snapshot, conditions);
         }
@@ -50,6 +51,14 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
             unknown.put(key, new Listing(snapshot, conditions));
         }
         return found == null ? unlisted(snapshot) : found;
+    }
+
+    private DeltaScan listedNow(Object key, Snapshot snapshot, Seq conditions) {
+        DeltaScan scan = (DeltaScan) listed.get(key);
+        Seq before = scan == null ? null : ((Listing) unknown.get(key)).conditions;
+        // Two scans of a plan may have equal conditions on columns of other ids.
+        return scan == null || conditions.equals(before) ? scan
+            : KnownScans.isKept(scan) ? new KnownScans.KnownScan(before, scan).of(snapshot, conditions) : null;
     }
 
     /**
@@ -87,6 +96,9 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
         }
         java.util.concurrent.ExecutorService threads =
             java.util.concurrent.Executors.newFixedThreadPool(Math.max(1, Math.min(keys.size(), MOST_THREADS)));
+        String tag = "scanprune-" + java.util.UUID.randomUUID();
+        boolean isDone = false;
+        session.sparkContext().addJobTag(tag);
         try {
             java.util.ArrayList scans = new java.util.ArrayList();
             for (int at = 0; at < keys.size(); at++) {
@@ -95,8 +107,16 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
             for (int at = 0; at < keys.size(); at++) {
                 add(keys.get(at), ((java.util.concurrent.Future) scans.get(at)).get());
             }
+            isDone = true;
         } finally {
-            // After a failure no other listing begins.
+            session.sparkContext().removeJobTag(tag);
+            if (!isDone) {
+                // After a failure no other listing begins, and none goes on.
+                ((java.util.concurrent.ThreadPoolExecutor) threads).getQueue().clear();
+                session.sparkContext().cancelJobsWithTag(tag);
+                threads.shutdown();
+                threads.awaitTermination(MOST_SECONDS, java.util.concurrent.TimeUnit.SECONDS);
+            }
             threads.shutdownNow();
         }
     }

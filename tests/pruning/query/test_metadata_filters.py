@@ -19,7 +19,7 @@ SEVERAL = (0, 9), (10, 19), (20, 29)
 
 
 def benefit(least: int | None, keys: tuple[int, ...], *, is_typed: bool = True, is_known: bool = True):
-    """What keys save of a scan of three files under the condition that its column is at least so great."""
+    """The benefit of keys for a scan of three files under the condition that its column is at least so great."""
     plans = Plans()
     fact, days = plans.table("day"), plans.table("day")
     side = fact if least is None else plans.filter(fact, at_least(fact.output[0], least))
