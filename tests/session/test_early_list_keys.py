@@ -74,17 +74,20 @@ def test_delta_rule_that_the_user_excludes_stays_excluded(lake, stock, on):
     check_excluded(lake, stock, on)
 
 
-def check_metadata_of_files(lake, stock, on):
-    text = lake(
-        "SELECT id FROM {parts} WHERE part IS NOT NULL AND _metadata.file_name > 'a' AND _metadata.file_size > 5"
-    )
+METADATA = "part IS NOT NULL AND _metadata.file_name > 'a' AND _metadata.file_size > 5"
+LAMBDA = "exists(sequence(0, number), x -> x = 1)"
+
+
+def check_listed_each_time(lake, stock, on, condition):
+    text = lake(f"SELECT id FROM {{parts}} WHERE {condition}")
     expected, found = warm(stock, text), [Planned.of(on, text) for _ in range(2)]
     assert (1, 1, 1) == (expected.jobs, *(each.jobs for each in found))
     check_equal(expected, *found)
 
 
-def test_conditions_on_metadata_of_files_are_listed_each_time(lake, stock, on):
-    check_metadata_of_files(lake, stock, on)
+@pytest.mark.parametrize("condition", [METADATA, LAMBDA])
+def test_conditions_without_a_key_are_listed_each_time(lake, stock, on, condition):
+    check_listed_each_time(lake, stock, on, condition)
 
 
 def check_unused(lake, stock, on, condition):
@@ -304,6 +307,19 @@ def check_memory(spark, lake, stock):
 
 def test_the_lists_that_were_used_least_recently_go(spark, lake, stock):
     check_memory(spark, lake, stock)
+
+
+def check_lambda(spark, lake, stock):
+    known, text = lake("SELECT * FROM {facts} WHERE id > 12"), lake(f"SELECT * FROM {{parts}} WHERE {LAMBDA}")
+    with unlisted(spark, Limits(listed_files=19)):
+        enable(spark, options=OPTIONS)
+        # A list that no query finds again takes no room.
+        assert [1, 1, 1, 1, 0] == plan_jobs(spark, known, text, text, text, known)
+        check_equal(warm(stock, text), Planned.of(spark, text))
+
+
+def test_a_condition_with_a_lambda_takes_no_room(spark, lake, stock):
+    check_lambda(spark, lake, stock)
 
 
 def check_no_memory(spark, lake, stock):

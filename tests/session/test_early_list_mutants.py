@@ -75,7 +75,9 @@ MUTANTS = {
         "condition instanceof UserDefinedExpression || condition", "condition", keys.check_functions
     ),
     "metadata-of-files-is-repeatable": JavaMutant(
-        "if (isForeign || isOfFile) {", "if (isForeign) {", keys.check_metadata_of_files
+        "if (isForeign || isNew || isOfFile) {",
+        "if (isForeign || isNew) {",
+        partial(keys.check_listed_each_time, condition=keys.METADATA),
     ),
     "rewritten-conditions-are-kept": JavaMutant("if (!isKept(scan)) {", "if (false) {", keys.check_rewritten),
     "uses-of-conditions-are-mixed-up": JavaMutant(
@@ -110,7 +112,15 @@ MUTANTS = {
         partial(lists.check_limit, query="alone"),
     ),
     "a-cancelled-query-lists-again": JavaMutant(
-        "if (isEnd(failed)) {", "if (false) {", partial(sessions.check_cancelled, query="filter")
+        "if (isEnd(failed) || pass != null && pass.hasFailed()) {",
+        "if (false) {",
+        partial(sessions.check_cancelled, query="filter"),
+    ),
+    "a-list-that-fails-is-made-again": JavaMutant(" || pass != null && pass.hasFailed()", "", sessions.check_failure),
+    "variables-of-lambdas-have-a-key": JavaMutant(
+        "if (isForeign || isNew || isOfFile) {",
+        "if (isForeign || isOfFile) {",
+        keys.check_lambda,
     ),
     "the-rule-comes-after-that-of-delta": JavaMutant(
         "makers.insert(place, made);", "makers.append(made);", partial(lists.check_query, query="join")

@@ -73,6 +73,20 @@ def test_an_error_in_a_condition_is_that_of_stock(lake, stock, on, conf, query):
             assert len(found.rows())
 
 
+def check_failure(lake, stock, on):
+    text, ran = lake(DIVIDED["one-scan"]), []
+    with confs.conf(on, {ANSI: "true"}), confs.conf(stock, {ANSI: "true"}):
+        for each in (stock, on):
+            before = jobs(on)
+            error_of(each, text)
+            ran.append(jobs(on) - before)
+    assert [1, 1] == ran
+
+
+def test_a_list_that_fails_is_made_once(lake, stock, on):
+    check_failure(lake, stock, on)
+
+
 # Stock lists one scan after the other.
 @pytest.mark.full
 def test_no_job_goes_on_after_an_error(lake, stock, on, conf):

@@ -37,10 +37,11 @@ public class ListedScans extends PrepareDeltaScan {
         try {
             return super.apply(plan);
         } catch (Throwable failed) {
-            if (isEnd(failed)) {
+            // An error of Delta's listing is one of the query, which need not be listed a second time.
+            if (isEnd(failed) || pass != null && pass.hasFailed()) {
                 new scala.util.Failure(failed).get();
             }
-            // Delta's own rule is next, and raises an error of the query again.
+            // Delta's own rule is next.
             LoggerFactory.getLogger("scanprune").debug("Giving Delta's scans their files failed", failed);
             return plan;
         }

@@ -26,6 +26,7 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
     private final java.util.LinkedHashMap unknown = new java.util.LinkedHashMap();
     private final java.util.HashMap listed = new java.util.HashMap();
     private boolean isComplete = true;
+    private boolean hasFailed = false;
     private boolean isFirst = true;
 
     ListingPass(KnownScans known, SparkSession session) {
@@ -39,6 +40,13 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
      */
     boolean isComplete() {
         return isComplete;
+    }
+
+    /**
+     * True if Delta has failed to list a scan.
+     */
+    boolean hasFailed() {
+        return hasFailed;
     }
 
     DeltaScan scan(Snapshot snapshot, Seq conditions) {
@@ -82,6 +90,7 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
         try {
             list();
         } catch (Exception failed) {
+            hasFailed = true;
             Throwable cause = failed instanceof java.util.concurrent.ExecutionException ? failed.getCause() : failed;
             new scala.util.Failure(cause).get();
         }

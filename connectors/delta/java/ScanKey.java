@@ -3,6 +3,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MetadataAttribute$;
+import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
@@ -56,10 +57,12 @@ public class ScanKey {
         boolean isForeign = condition instanceof UserDefinedExpression || condition instanceof Invoke
             || condition instanceof NewInstance || condition instanceof StaticInvoke
             && !((StaticInvoke) condition).staticObject().getName().startsWith(SPARKS);
+        // A variable of a lambda has an id of its own in each query, so that its list would never be found again.
+        boolean isNew = condition instanceof NamedLambdaVariable;
         // A column of a file's metadata may have the name of a column of the table.
         boolean isOfFile = condition instanceof AttributeReference
             && MetadataAttribute$.MODULE$.isValid(((AttributeReference) condition).metadata());
-        if (isForeign || isOfFile) {
+        if (isForeign || isNew || isOfFile) {
             return false;
         }
         scala.collection.Iterator children = condition.children().iterator();
