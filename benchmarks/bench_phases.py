@@ -141,7 +141,7 @@ def _added(names: Sequence[str], by_way: Mapping[str, Mapping[str, Mapping[str, 
         return {}
     stock, pruned = by_way[STOCK], by_way[way]
     more = [pruned[name]["before_first_task"] - stock[name]["before_first_task"] for name in names]
-    calls = [pruned[name]["py4j_calls"] for name in names]
+    calls = [pruned[name]["py4j_calls"] - stock[name]["py4j_calls"] for name in names]
     return {"more_than_stock": statistics.median(more), "py4j_calls": statistics.median(calls)}
 
 
@@ -164,7 +164,7 @@ def _before(phases: Mapping[str, float]) -> float:
 
 
 def _phases(spark: SparkSession, text: str, *, is_pruned: bool) -> tuple[dict[str, float], dict[str, int]]:
-    """The seconds of each phase, and the number of calls over py4j of pruning."""
+    """The seconds of each phase, and the number of calls over py4j after the analysis."""
     watch, counts = Stopwatch(), {"py4j_calls": 0}
     with ExitStack() as calls:
         for owner, name, phase in _CALLS:

@@ -223,14 +223,6 @@ MUTANTS = {
         *("pruning/query/late_conditions.py", "part.kind not in EQUALITIES))", "not part.kind))"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
-    "files-that-conditions-leave-out-count-for-bounds": Mutant(
-        *("pruning/query/metadata_filters.py", "files.containers, left)", "files.containers)"),
-        run_of("pruning/query/test_metadata_filters.py"),
-    ),
-    "bounds-of-another-type-than-the-condition-count": Mutant(
-        *("pruning/query/metadata_filters.py", " and files.type == domain.type:", ":"),
-        run_of("pruning/query/test_metadata_filters.py"),
-    ),
     "an-unknown-operator-spares-a-late-condition": Mutant(
         *("pruning/query/late_conditions.py", "        case Limit() | Relation():", "        case Node():"),
         run_of("pruning/query/test_equal_columns.py"),

@@ -33,6 +33,6 @@ def test_each_way_has_a_row_with_its_phases():
         assert 0.0 < row["before_first_task"] < row["milliseconds"]
         assert row["milliseconds"] == pytest.approx(row["before_first_task"] + row["run"])
         assert {"analyse", "optimise", "plan", "run", "to first task"} <= row.keys()
-    assert (0, True, True) == tuple(
-        row["py4j_calls"] if row["way"] == "stock" else row["py4j_calls"] > 0 for row in rows[:3]
-    )
+    stock, pruned, enabled = (row["py4j_calls"] for row in rows[:3])
+    assert stock < pruned
+    assert stock < enabled

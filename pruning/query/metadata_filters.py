@@ -4,43 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from pruning.cost.estimate import Estimate
 from pruning.keys.summary import KeySummary
 from pruning.query.benefit import Benefit, Benefits
 from pruning.query.build_selection import BuildSelection
-from pruning.query.expressions import static_domains
-from pruning.query.key_origins import conditions_of
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Node, Relation
 from pruning.query.requests import DescribeFiles, Steps, ask, with_answers
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import key_filter
-from pruning.scan.skipping import prune_containers, skipped_share
-from pruning.values.ranges import BoolArray
+from pruning.scan.skipping import skipped_share
 
 
 def benefit_of_skipping(probe: ProbeColumn, skipped: float, benefits: Benefits) -> Steps[Benefit]:
     """Seconds that known keys cost and save, which skip a share of the bytes of a table's files.
 
-    Row groups of other files may be skipped besides.
+    Other conditions may skip the same files, and row groups of other files may be skipped besides.
     """
     scan = yield from with_answers(partial(benefits.cost.scan, probe.relation))
     return Benefit(Estimate.exact(benefits.planning), Estimate(0.0, skipped * scan, scan))
-
-
-def files_left(root: Node, relation: Relation, count: int) -> Steps[BoolArray]:
-    """An array: True for each of `count` files of a scan that the query's own conditions leave, by their statistics."""
-    left: BoolArray = np.ones(count, bool)
-    for column, domain in static_domains(conditions_of(root, relation)).items():
-        if column not in relation.output:
-            continue
-        files = yield from ask(DescribeFiles(relation, column))
-        # A comparison in another type than the stored one does not bound stored values.
-        if not isinstance(files, Reason) and files.type == domain.type:
-            left &= prune_containers(files.containers, {files.name: domain}).kept
-    return left
 
 
 def benefit_of_bounds(probe: ProbeColumn, keys: KeySummary, selection: BuildSelection) -> Steps[Benefit | Reason]:
@@ -48,8 +29,7 @@ def benefit_of_bounds(probe: ProbeColumn, keys: KeySummary, selection: BuildSele
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
         return files
-    left = yield from files_left(selection.root, probe.relation, len(files.containers))
-    skipped = skipped_share(key_filter([files], keys, selection.options.limits), files.containers, left)
+    skipped = skipped_share(key_filter([files], keys, selection.options.limits), files.containers)
     if not skipped:
         return Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
     benefit = yield from benefit_of_skipping(probe, skipped, selection.benefits)

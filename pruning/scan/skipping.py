@@ -76,15 +76,11 @@ def weights(containers: Containers) -> IntArray:
     return np.where(containers.rows == 0, 0, np.maximum(containers.sizes, 1))
 
 
-def skipped_share(filter_: KeyFilter, files: Containers, left: BoolArray | None = None) -> float:
-    """The share, 0 to 1, of the bytes of files with rows that hold none of a filter's keys.
-
-    `left` is True for the files that count, None for all.
-    """
+def skipped_share(filter_: KeyFilter, files: Containers) -> float:
+    """The share, 0 to 1, of the bytes of files with rows that hold none of a filter's keys."""
     if filter_.is_empty:
         return 1.0
-    saved = weights(files) if left is None else weights(files) * left
-    skipped = ~prune_containers(files, filter_.domains).kept
+    saved, skipped = weights(files), ~prune_containers(files, filter_.domains).kept
     return float(saved[skipped].sum() / saved.sum()) if saved.any() else 0.0
 
 
