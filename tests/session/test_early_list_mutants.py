@@ -105,7 +105,7 @@ MUTANTS = {
         sessions.check_switches,
     ),
     "transactions-are-like-others": JavaMutant("OptimisticTransaction$.MODULE$.getActive().isDefined() || ", "", WRITE),
-    "a-rule-that-is-excluded-acts": JavaMutant(" || isExcluded()) {", ") {", keys.check_excluded),
+    "a-rule-that-is-excluded-acts": JavaMutant(" || isExcluded();", ";", keys.check_excluded),
     "limits-are-plain-scans": JavaMutant(
         "pass.unlisted(deltas.snapshotToScan());",
         "pass.scan(deltas.snapshotToScan(), partitionFilters);",

@@ -81,7 +81,7 @@ public class EarlyLists extends scala.runtime.AbstractFunction1 {
         scala.collection.Iterator rules = session.experimental().extraOptimizations().iterator();
         while (rules.hasNext()) {
             Object rule = rules.next();
-            if (rule.getClass().getSimpleName().equals(SESSION_RULE)
+            if (rule.getClass().getName().equals(SESSION_RULE) && rule instanceof java.util.function.BooleanSupplier
                 && ((java.util.function.BooleanSupplier) rule).getAsBoolean()) {
                 return true;
             }

@@ -30,12 +30,10 @@ public class ListedScans extends PrepareDeltaScan {
     }
 
     public LogicalPlan apply(LogicalPlan plan) {
-        // A transaction notes what is read, to find conflicts.
-        if (OptimisticTransaction$.MODULE$.getActive().isDefined() || !isListed(plan) || isExcluded()) {
-            return plan;
-        }
         try {
-            return super.apply(plan);
+            // A transaction notes what is read, to find conflicts.
+            boolean isLeft = OptimisticTransaction$.MODULE$.getActive().isDefined() || !isListed(plan) || isExcluded();
+            return isLeft ? plan : super.apply(plan);
         } catch (Throwable failed) {
             // An error of Delta's listing is one of the query, which need not be listed a second time.
             if (isEnd(failed) || pass != null && pass.hasFailed()) {
