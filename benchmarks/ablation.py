@@ -7,6 +7,8 @@ other load does not change. A rule that changes no plan of any workload is on tr
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
@@ -144,6 +146,11 @@ class Settings:
         """The name of the file of results."""
         return f"{PREFIX}{self.workload}-sf{self.scale:g}"
 
+    @property
+    def name(self) -> str:
+        """The name that equal measurements share, so that an interrupted one can be resumed."""
+        return f"{self.results}-{zlib.crc32(json.dumps([self.queries, self.numbers]).encode()):08x}"
+
 
 def main(  # noqa: PLR0913, PLR0917 - options of a command
     workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = TPCDS.name,
@@ -163,7 +170,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     names = asked_queries(chosen, query or ["all"])
     settings = Settings(workload, scale, names, tuple(number or numbers()))
     if not resume:
-        forget(settings.results)
+        forget(settings.name)
     measure = partial(run, settings, tables or default_folder())
     if names != chosen.names or number:
         typer.echo(page(measure()))
@@ -184,7 +191,7 @@ def run(settings: Settings, folder: Path) -> list[dict[str, Any]]:
         found = changes(partial(engine.frame, STOCK, known[name].text), settings.numbers, options)
         return {number: asdict(each) for number, each in found.items()}
 
-    by_query = dict(zip(settings.queries, resumed(settings.results, settings.queries, measure), strict=True))
+    by_query = dict(zip(settings.queries, resumed(settings.name, settings.queries, measure), strict=True))
     found = {
         number: {query: Change(**row[number]) for query, row in by_query.items() if number in row}
         for number in settings.numbers

@@ -16,7 +16,8 @@ _TESTS = ROOT / "benchmarks" / "tests"
 
 def is_newer_than_code(path: Path) -> bool:
     """True if a file is newer than every source file."""
-    files = [each for folder in _SOURCES for each in (ROOT / folder).rglob("*.py") if _TESTS not in each.parents]
+    sources = (each for folder in _SOURCES for kind in ("*.py", "*.java") for each in (ROOT / folder).rglob(kind))
+    files = [each for each in sources if _TESTS not in each.parents]
     code = max(each.stat().st_mtime for each in files)
     return path.exists() and path.stat().st_mtime > code
 

@@ -54,7 +54,7 @@ public class ListedScans extends PrepareDeltaScan {
      */
     private static boolean isEnd(Throwable failed) {
         return Thread.currentThread().isInterrupted() || failed instanceof InterruptedException
-            || failed instanceof VirtualMachineError || String.valueOf(failed.getMessage()).startsWith(CANCELLED);
+            || String.valueOf(failed.getMessage()).startsWith(CANCELLED);
     }
 
     /**

@@ -90,7 +90,6 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
         try {
             list();
         } catch (Exception failed) {
-            hasFailed = true;
             Throwable cause = failed instanceof java.util.concurrent.ExecutionException ? failed.getCause() : failed;
             new scala.util.Failure(cause).get();
         }
@@ -100,7 +99,10 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
     private void list() throws Exception {
         java.util.ArrayList keys = new java.util.ArrayList(unknown.keySet());
         if (keys.size() == 1) {
-            add(keys.get(0), ((Listing) unknown.get(keys.get(0))).apply());
+            hasFailed = true;
+            Object scan = ((Listing) unknown.get(keys.get(0))).apply();
+            hasFailed = false;
+            add(keys.get(0), scan);
             return;
         }
         java.util.concurrent.ExecutorService threads =
@@ -114,7 +116,10 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
                 scans.add(SQLExecution.withThreadLocalCaptured(session, threads, (Listing) unknown.get(keys.get(at))));
             }
             for (int at = 0; at < keys.size(); at++) {
-                add(keys.get(at), ((java.util.concurrent.Future) scans.get(at)).get());
+                hasFailed = true;
+                Object scan = ((java.util.concurrent.Future) scans.get(at)).get();
+                hasFailed = false;
+                add(keys.get(at), scan);
             }
             isDone = true;
         } finally {
@@ -125,6 +130,8 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
                 session.sparkContext().cancelJobsWithTag(tag);
                 threads.shutdown();
                 threads.awaitTermination(MOST_SECONDS, java.util.concurrent.TimeUnit.SECONDS);
+                // One that was between two jobs has begun another.
+                session.sparkContext().cancelJobsWithTag(tag);
             }
             threads.shutdownNow();
         }

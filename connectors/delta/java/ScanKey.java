@@ -54,7 +54,8 @@ public class ScanKey {
     }
 
     private static boolean isRepeatable(Expression condition) {
-        boolean isForeign = condition instanceof UserDefinedExpression || condition instanceof Invoke
+        boolean isForeign = !condition.getClass().getName().startsWith(SPARKS)
+            || condition instanceof UserDefinedExpression || condition instanceof Invoke
             || condition instanceof NewInstance || condition instanceof StaticInvoke
             && !((StaticInvoke) condition).staticObject().getName().startsWith(SPARKS);
         // A variable of a lambda has an id of its own in each query, so that its list would never be found again.
