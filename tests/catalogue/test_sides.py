@@ -23,7 +23,7 @@ def case(name: str, query: str, *expected):
         case(
             "semi-join-with-a-residual",
             """SELECT f.id FROM facts f WHERE EXISTS (
-                SELECT 1 FROM dims d WHERE d.k = f.k AND d.grp = 2 AND f.item > d.item - 3)""",
+                SELECT 1 FROM dims d WHERE d.k = f.k AND d.grp = 2 AND f.item >= d.item)""",
             1,
         ),
         case("in", "SELECT f.id FROM plain f WHERE f.k IN (SELECT k FROM dims WHERE grp IN (2, 5))", 2),
