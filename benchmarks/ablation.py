@@ -23,7 +23,17 @@ from benchmarks.markdown import markdown_table
 from benchmarks.record import record, recorded
 from benchmarks.resume import forget, resumed
 from benchmarks.run import RESULTS
-from benchmarks.workload_runs import STOCK, engine_over, named_workload
+from benchmarks.workload_runs import (
+    STOCK,
+    QueryNames,
+    ResultsFolder,
+    Resume,
+    Scale,
+    TablesFolder,
+    WorkloadName,
+    engine_over,
+    named_workload,
+)
 from connectors.cli.command import default_folder
 from pruning.execution_limits import ExecutionLimits
 from pruning.keys.cache import PruningCache
@@ -153,15 +163,13 @@ class Settings:
 
 
 def main(  # noqa: PLR0913, PLR0917 - options of a command
-    workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = TPCDS.name,
-    scale: Annotated[float, typer.Option(help="Scale factor of the workload's tables.")] = 10.0,
-    query: Annotated[
-        list[str] | None, typer.Option("--query", "--queries", help="Names such as q3, slices such as q1-q20, or all.")
-    ] = None,
+    workload: WorkloadName = TPCDS.name,
+    scale: Scale = 10.0,
+    query: QueryNames = None,
     number: Annotated[list[str] | None, typer.Option(help="A number of `pruning/limits.py`; all by default.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
-    tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
-    results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
+    resume: Resume = False,  # noqa: FBT002
+    tables: TablesFolder = None,
+    results: ResultsFolder = RESULTS,
 ) -> None:
     """Plans queries without each rule; only a run over all queries and numbers is recorded."""
     chosen = named_workload(workload, scale)

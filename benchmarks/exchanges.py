@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,7 +19,18 @@ from benchmarks.exchange_rows import BROADCAST, SHUFFLE, Exchange
 from benchmarks.markdown import markdown_table
 from benchmarks.resume import forget, resumed
 from benchmarks.run import RESULTS
-from benchmarks.workload_runs import WAYS, engine_over, named_workload, record_queries
+from benchmarks.workload_runs import (
+    WAYS,
+    QueryNames,
+    ResultsFolder,
+    Resume,
+    Scale,
+    TablesFolder,
+    WorkloadName,
+    engine_over,
+    named_workload,
+    record_queries,
+)
 from connectors.cli.command import default_folder
 from sample_data.workload import TPCDS, WORKLOADS
 
@@ -43,14 +54,12 @@ class Settings:
 
 
 def main(  # noqa: PLR0913, PLR0917 - options of a command
-    workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = TPCDS.name,
-    scale: Annotated[float, typer.Option(help="Scale factor of the workload's tables.")] = 10.0,
-    query: Annotated[
-        list[str] | None, typer.Option("--query", "--queries", help="Names such as q3, slices such as q1-q20, or all.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
-    tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
-    results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
+    workload: WorkloadName = TPCDS.name,
+    scale: Scale = 10.0,
+    query: QueryNames = None,
+    resume: Resume = False,  # noqa: FBT002
+    tables: TablesFolder = None,
+    results: ResultsFolder = RESULTS,
 ) -> None:
     """Counts rows through exchanges; rows of earlier runs stay unless counted again."""
     chosen = named_workload(workload, scale)

@@ -17,7 +17,18 @@ from benchmarks.model_chart import PREFIX, picture
 from benchmarks.model_error import errors_text
 from benchmarks.resume import forget, resumed
 from benchmarks.run import RESULTS
-from benchmarks.workload_runs import engine_over, named_workload, record_queries, recorded_or_none
+from benchmarks.workload_runs import (
+    QueryNames,
+    ResultsFolder,
+    Resume,
+    Scale,
+    TablesFolder,
+    WorkloadName,
+    engine_over,
+    named_workload,
+    record_queries,
+    recorded_or_none,
+)
 from connectors.cli.command import default_folder
 from sample_data.workload import TPCDS, WORKLOADS
 
@@ -51,19 +62,17 @@ class Settings:
 
 
 def main(  # noqa: PLR0913, PLR0917 - options of a command
-    workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = TPCDS.name,
-    scale: Annotated[float, typer.Option(help="Scale factor of the workload's tables.")] = 10.0,
-    query: Annotated[
-        list[str] | None, typer.Option("--query", "--queries", help="Names such as q3, slices such as q1-q20, or all.")
-    ] = None,
+    workload: WorkloadName = TPCDS.name,
+    scale: Scale = 10.0,
+    query: QueryNames = None,
     runs: Annotated[int, typer.Option(min=1, help="Timed runs each way; one more warms up if several.")] = 1,
     conf: Annotated[list[str] | None, typer.Option(help="name=value for the session; several times.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
+    resume: Resume = False,  # noqa: FBT002
     fit_only: Annotated[  # noqa: FBT002
         bool, typer.Option("--fit", help="Measure nothing: fit the default rates to what is recorded.")
     ] = False,
-    tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
-    results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
+    tables: TablesFolder = None,
+    results: ResultsFolder = RESULTS,
 ) -> None:
     """Runs queries stock and pruned in one session; rows of earlier runs stay unless measured again."""
     chosen = named_workload(workload, scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,15 @@ Rows = Sequence[Mapping[str, Any]]
 STOCK, PRUNED = "stock", "pruned"
 WAYS = (STOCK, PRUNED)
 LAYOUT = "delta"
+# Options of these commands.
+WorkloadName = Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")]
+Scale = Annotated[float, typer.Option(help="Scale factor of the workload's tables.")]
+QueryNames = Annotated[
+    list[str] | None, typer.Option("--query", "--queries", help="Names such as q3, slices such as q1-q20, or all.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")]
+TablesFolder = Annotated[Path | None, typer.Option(help="The folder of generated tables.")]
+ResultsFolder = Annotated[Path, typer.Option(help="The folder of results.")]
 
 
 def named_workload(name: str, scale: float) -> Workload:

@@ -100,16 +100,7 @@ class Settings:
     def name(self) -> str:
         """The name that contests with equal settings share, so that an interrupted contest can be resumed."""
         runs = 1 if self.once else self.runs
-        same = (
-            self.contenders,
-            runs,
-            self.seconds,
-            self.conf,
-            self.shape.to_json(),
-            self.apart,
-            self.queries,
-            self.door,
-        )
+        same = (self.contenders, runs, self.seconds, self.conf, self.shape.to_json(), self.apart, self.queries)
         return f"{self.results}-{zlib.crc32(json.dumps(same).encode()):08x}"
 
 

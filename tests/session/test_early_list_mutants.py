@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from pyspark.sql import SparkSession
 
-from connectors.delta.file_index import _LISTS
-from connectors.spark import jvm
-from connectors.spark.jvm import JavaFile
 from pruning import enable
+from tests.connectors.delta.test_java_mutants import JavaMutant, compiled
 from tests.session import test_early_list_keys as keys
 from tests.session import test_early_list_sessions as sessions
 from tests.session import test_early_list_versions as versions
@@ -26,18 +23,6 @@ from tests.session.test_early_list_keys import moments
 __all__ = ["interpreted", "lake", "memory", "moments", "on", "own", "stock"]
 
 pytestmark = pytest.mark.spark
-
-
-@dataclass(frozen=True)
-class JavaMutant:
-    """A part of the sources of the file lists that occurs once, its replacement, and the check that has to fail.
-
-    Fixtures have the names of the arguments of the check.
-    """
-
-    part: str
-    replacement: str
-    check: Callable[..., None]
 
 
 WRITE = partial(versions.check_write, command="insert-from-itself")
@@ -135,33 +120,12 @@ MUTANTS = {
 INTACT = JavaMutant("class DeltaFileLists {", "class DeltaFileLists {", WRITE)
 
 
-@contextmanager
-def compiled(spark: SparkSession, mutant: JavaMutant) -> Iterator[None]:
-    """The session uses the mutant of the file lists in this block, and the intact ones afterwards."""
-    classes, source = spark._jvm.__dict__[jvm._CLASSES], JavaFile.source
-    # Failures, not assertions: an assertion would be taken for that of a check.
-    if (count := source(_LISTS).count(mutant.part)) != 1:
-        pytest.fail(f"{mutant.part!r} is {count} times in the file lists: bring the mutant up to date")
-
-    def replaced(java: JavaFile) -> str:
-        text = source(java)
-        return text.replace(mutant.part, mutant.replacement) if java.name == _LISTS.name else text
-
-    intact = classes.pop(_LISTS.name)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JavaFile, "source", replaced)
-        try:
-            yield
-        finally:
-            is_compiled = _LISTS.name in classes
-            classes[_LISTS.name] = intact
-    if not is_compiled:
-        pytest.fail(f"The mutant {mutant.replacement!r} was not compiled, or not used")
-
-
 @pytest.fixture
 def checked(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[[JavaMutant], None]:
-    """Runs the check of a mutant in a thread of its own: py4j keeps methods by class name for each thread."""
+    """Runs the check of a mutant in a thread of its own: py4j keeps methods by class name for each thread.
+
+    Fixtures have the names of the arguments of the check.
+    """
 
     def run(mutant: JavaMutant) -> None:
         parameters = inspect.signature(mutant.check).parameters.values()

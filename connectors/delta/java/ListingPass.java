@@ -26,7 +26,6 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
     private final java.util.LinkedHashMap unknown = new java.util.LinkedHashMap();
     private final java.util.HashMap listed = new java.util.HashMap();
     private boolean isComplete = true;
-    private boolean hasFailed = false;
     private boolean isFirst = true;
 
     ListingPass(KnownScans known, SparkSession session) {
@@ -46,7 +45,13 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
      * True if Delta has failed to list a scan.
      */
     boolean hasFailed() {
-        return hasFailed;
+        java.util.Iterator each = unknown.values().iterator();
+        while (each.hasNext()) {
+            if (((Listing) each.next()).hasFailed) {
+                return true;
+            }
+        }
+        return false;
     }
 
     DeltaScan scan(Snapshot snapshot, Seq conditions) {
@@ -99,10 +104,7 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
     private void list() throws Exception {
         java.util.ArrayList keys = new java.util.ArrayList(unknown.keySet());
         if (keys.size() == 1) {
-            hasFailed = true;
-            Object scan = ((Listing) unknown.get(keys.get(0))).apply();
-            hasFailed = false;
-            add(keys.get(0), scan);
+            add(keys.get(0), ((Listing) unknown.get(keys.get(0))).apply());
             return;
         }
         java.util.concurrent.ExecutorService threads =
@@ -116,10 +118,7 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
                 scans.add(SQLExecution.withThreadLocalCaptured(session, threads, (Listing) unknown.get(keys.get(at))));
             }
             for (int at = 0; at < keys.size(); at++) {
-                hasFailed = true;
-                Object scan = ((java.util.concurrent.Future) scans.get(at)).get();
-                hasFailed = false;
-                add(keys.get(at), scan);
+                add(keys.get(at), ((java.util.concurrent.Future) scans.get(at)).get());
             }
             isDone = true;
         } finally {
@@ -151,6 +150,7 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
     public static class Listing extends scala.runtime.AbstractFunction0 {
         private final Snapshot snapshot;
         private final Seq conditions;
+        private volatile boolean hasFailed = false;
 
         Listing(Snapshot snapshot, Seq conditions) {
             this.snapshot = snapshot;
@@ -158,7 +158,12 @@ public class ListingPass extends scala.runtime.AbstractFunction0 {
         }
 
         public Object apply() {
-            return snapshot.filesForScan(conditions, false);
+            try {
+                return snapshot.filesForScan(conditions, false);
+            } catch (Throwable failed) {
+                hasFailed = true;
+                return new scala.util.Failure(failed).get();
+            }
         }
     }
 }
