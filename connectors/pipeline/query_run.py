@@ -66,7 +66,8 @@ class QueryRun:
 
         `probed` are the only scans that are filtered, by `Relation.id`; all of them if None.
         """
-        graph = JoinGraph.of(plan.root) if probed is None else JoinGraph.of(plan.root).towards(probed)
+        graph = JoinGraph.of(plan.root, by_file=is_command)
+        graph = graph if probed is None else graph.towards(probed)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
         facts = replace(query_facts(metadata), tests_rows=not is_command)
         options = options.with_limits(

@@ -59,11 +59,12 @@ class JoinGraph:
     equal: EqualColumns
 
     @staticmethod
-    def of(root: Node, *, equivalence: bool = True) -> JoinGraph:
+    def of(root: Node, *, equivalence: bool = True, by_file: bool = False) -> JoinGraph:
         """The graph of a plan and of the plans of its subqueries.
 
         Without `equivalence` keys reach only the scans of the probe key itself, no column that a further join sets
-        equal to it. The difference between both graphs is the gain of equivalence.
+        equal to it. The difference between both graphs is the gain of equivalence. With `by_file` a scan gets a list
+        of files, and no condition that Spark could move or copy to an expression that may raise.
         """
         edges: list[Edge] = []
         refusals: list[Reason] = []
@@ -78,7 +79,8 @@ class JoinGraph:
             edges += found
             refusals += refused
         equal = EqualColumns.of(root)
-        return JoinGraph(root, tuple(_with_sound_probes(each, equal) for each in edges), tuple(refusals), equal)
+        sound = edges if by_file else [_with_sound_probes(each, equal) for each in edges]
+        return JoinGraph(root, tuple(sound), tuple(refusals), equal)
 
     @property
     def relations(self) -> tuple[Relation, ...]:

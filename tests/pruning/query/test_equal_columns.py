@@ -246,3 +246,19 @@ def test_join_that_may_have_been_an_outer_one_refuses_all_filters(plans, is_limi
     joined = replace(plans.join(small, some, equal(cast, column(f.output[0]))), may_raise="a cast")
     graph = JoinGraph.of(plans.join(joined, d, equal(f.output[1], d.output[0])))
     assert refuses == any(stop.code is ReasonCode.MAY_MOVE for edge in graph.edges for stop in edge.stops)
+
+
+# A MERGE gets a list of files and no condition, so nothing that may raise moves.
+@pytest.mark.parametrize("type_", LATE)
+def test_scan_that_gets_files_alone_keeps_filters_beside_an_expression_that_may_raise(plans, type_):
+    f, t = plans.table("k", "n"), plans.table("s", "n")
+    made = plans.project(t, call("Add", column(t.output[0]), literal(1)), t.output[1])
+    residual = call("LessThan", column(f.output[1]), call("Subtract", column(made.output[1]), literal(1)))
+    root = plans.join(made, f, equal(made.output[0], f.output[0]), residual, type_=type_)
+    root = replace(root, may_raise="an addition")
+    probes = {
+        by_file: {each.relation.id for edge in JoinGraph.of(root, by_file=by_file).edges for each in edge.probes}
+        for by_file in (False, True)
+    }
+    assert probes[False] == set()
+    assert f.id in probes[True]
