@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pruning.query.expressions import EQUALITIES, probed_column
-from pruning.query.late_conditions import gives_every_row, late_condition, tested_for_null
+from pruning.query.late_conditions import gives_every_row, late_condition, null_columns, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -114,8 +114,9 @@ def _equal_pairs(node: Node) -> Iterator[tuple[int, int]]:
 def _cast_columns(node: Node) -> Iterator[int]:
     """The columns below casts that may raise, of those that a condition sets equal to others, and computed columns.
 
-    A key of a join does not count where the join meets every row of a leaf, so that the query computes it for each. A
-    computed column does not count where a condition below tests it for NULL: Spark would put a copy beside that test.
+    Keys of a join and computed columns do not count where they meet every row of a leaf, so that the query computes
+    them for each. A computed column does not count where a condition below tests it for NULL: Spark would put a copy
+    beside that test.
     It adds one for each key of a join that can be NULL; `coalesce` and columns NOT NULL have none. Beside another
     condition of the same filter Spark puts the copy first.
     """
@@ -127,7 +128,11 @@ def _cast_columns(node: Node) -> Iterator[int]:
         case Project(made=made, children=(child,)) if node.may_raise:
             tested = frozenset(tested_for_null(child))
             computed = ((column, each) for column, each in (made or {}).items() if probed_column(each) is None)
-            yield from (column for column, each in computed if each not in tested)
+            yield from (
+                column
+                for column, each in computed
+                if each not in tested and not gives_every_row(child, null_columns(each))
+            )
         case _:
             return
 
@@ -135,7 +140,7 @@ def _cast_columns(node: Node) -> Iterator[int]:
 def _is_spared(node: Node, column: int) -> bool:
     """True where rows of the child that has a column may be dropped before an expression of `node` is computed."""
     return isinstance(node, Filter) or not any(
-        gives_every_row(child) for child in node.children if column in child.output
+        gives_every_row(child, frozenset({column})) for child in node.children if column in child.output
     )
 
 

@@ -29,6 +29,22 @@ from pruning.query.plan import (
     conjuncts_at,
 )
 
+# Kinds that give NULL where an operand is NULL.
+_NULL_OF_NULL = frozenset(
+    {
+        "Add",
+        "AttributeReference",
+        "Cast",
+        "Divide",
+        "IntegralDivide",
+        "Literal",
+        "Multiply",
+        "Pmod",
+        "Remainder",
+        "Subtract",
+    }
+)
+
 
 def late_condition(root: Node) -> str:
     """The first expression that may raise in such a condition; empty if none may.
@@ -42,9 +58,8 @@ def late_condition(root: Node) -> str:
 def _late(join: Join) -> Iterator[str]:
     is_late = JoinType.of(join.type).is_late
     parts = [part for _, part in conjuncts_at(join.condition)]
-    whole = [side for side in join.children if gives_every_row(side)]
     if join.may_raise:
-        stays = all(_is_computed_for_every_row(part, whole) for part in parts) if is_late else True
+        stays = all(_is_computed_for_every_row(part, join.children) for part in parts) if is_late else True
         if not stays or _may_get_conditions(join):
             yield join.may_raise
     tested = [part for part in parts if is_late or part.kind != "EqualNullSafe"]
@@ -52,36 +67,62 @@ def _late(join: Join) -> Iterator[str]:
     others = frozenset[int]().union(*(part.columns for part in tested if part.kind not in EQUALITIES))
     for side, rules in join.sides:
         if is_late or rules.gets_conditions:
-            for column in (others if side in whole else columns).intersection(side.output):
-                yield from _computed(side, column)
+            for column in columns.intersection(side.output):
+                if column in others or not gives_every_row(side, frozenset({column})):
+                    yield from _computed(side, column)
 
 
-def _is_computed_for_every_row(part: Expression, whole: Sequence[Node]) -> bool:
-    """True for a comparison whose operands the join computes for each row, or that raise for none.
+def _is_computed_for_every_row(part: Expression, sides: Sequence[Node]) -> bool:
+    """True for a comparison whose operands the join of two sides computes for each row, or that raise for none.
 
-    `whole` are the sides of the join that give every row of a leaf: the join computes its keys for all of them.
+    A join computes its keys for all rows of a side.
     """
     if part.kind not in EQUALITIES and part.kind not in COMPARISONS:
         return False
-    sides = whole if part.kind in EQUALITIES else ()
     return all(
         probed_column(each) is not None
         or each.kind == "Literal"
-        or any(each.columns and each.columns.issubset(side.output) for side in sides)
+        or (
+            part.kind in EQUALITIES
+            and any(
+                each.columns and each.columns.issubset(side.output) and gives_every_row(side, null_columns(each))
+                for side in sides
+            )
+        )
         for each in part.children
     )
 
 
-def gives_every_row(node: Node) -> bool:
-    """True for the rows of a leaf, perhaps projected, of which at most those with a NULL are left out."""
+def gives_every_row(node: Node, columns: frozenset[int]) -> bool:
+    """True for all rows of a leaf or of a limit, perhaps projected, but for some with NULL in one of `columns`."""
     match node:
-        case Passthrough() | Project():
-            return gives_every_row(node.children[0])
+        case Passthrough():
+            return gives_every_row(node.children[0], columns)
+        case Project(made=made):
+            known = made or {}
+            sources = (null_columns(known[each]) if each in known else frozenset({each}) for each in columns)
+            return gives_every_row(node.children[0], frozenset[int]().union(*sources))
         case Filter(condition=condition):
-            parts = (part.kind == "IsNotNull" for _, part in conjuncts_at(condition))
-            return all(parts) and gives_every_row(node.children[0])
+            parts = (part for _, part in conjuncts_at(condition))
+            spares_none = all(part.kind == "IsNotNull" and part.columns <= columns for part in parts)
+            return spares_none and gives_every_row(node.children[0], columns)
+        case Limit():
+            return True
         case _:
             return not node.children
+
+
+def null_columns(expression: Expression) -> frozenset[int]:
+    """The only column of an expression that raises on no NULL in it; empty for others.
+
+    With two columns, what is computed of one raises before the NULL in the other is seen.
+    """
+    columns = expression.columns
+    return columns if len(columns) == 1 and _is_null_of_null(expression) else frozenset()
+
+
+def _is_null_of_null(expression: Expression) -> bool:
+    return expression.kind in _NULL_OF_NULL and all(map(_is_null_of_null, expression.children))
 
 
 def _may_get_conditions(join: Join) -> bool:
@@ -115,7 +156,7 @@ def _computed(node: Node, column: int) -> Iterator[str]:
             # Spark moves no condition below a random column.
             elif expression is not None and node.may_raise and node.is_deterministic:
                 yield "" if expression in tested_for_null(child) else node.may_raise
-        case Filter() | Passthrough() | Generate() | Join():
+        case Filter() | Passthrough() | Generate() | Join() | Node(kind="ArrowEvalPython" | "BatchEvalPython"):
             for child in node.children:
                 if column in child.output:
                     yield from _computed(child, column)

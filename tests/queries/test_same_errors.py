@@ -39,6 +39,7 @@ def lake(spark, tmp_path_factory, request):
         "guarded": ids.selectExpr("id AS k", "id % 2 AS x", "IF(id % 2 = 1, string(id), 'no number') AS s"),
         "listed": ids.selectExpr("id AS k").where("k >= 1000"),
         "d": spark.range(0, 5).selectExpr("id AS k", "'x' AS name"),
+        "nulled": ids.selectExpr("id AS k", "IF(id < 5, string(id), 'no number') AS s", "IF(id < 5, 1, NULL) AS b"),
         # A key has 100 rows. Its last one has no divisor, and no row of `some`.
         "parts": ids.selectExpr("id DIV 100 AS k", "id % 100 AS j", "IF(id % 100 = 99, 0, 1) AS x", "uuid() AS long"),
         # Without pruning smaller than `parts`, and greater than its files that are left.
@@ -160,6 +161,18 @@ def test_condition_is_not_copied_to_a_cast_that_may_raise(answered, rows):
     )
     answered(f"{query} WHERE d.name = 'x'")
     answered(query.replace("r.k = cast(t.s AS BIGINT)", "r.k <=> cast(t.s AS BIGINT)"))
+
+
+# Without whole-stage code Spark computes the cast, which then stands twice in one condition, before all parts of it.
+@pytest.mark.parametrize("spares", ["t.b IS NOT NULL", "t.b = r.x"])
+def test_condition_is_not_copied_to_a_cast_that_a_null_of_another_column_spares(spark, answered, conf, spares, lake):
+    conf("spark.sql.codegen.wholeStage", "false")
+    rows = "{sales} r JOIN {nulled} t ON r.k = cast(t.s AS BIGINT) JOIN {d} d ON r.k = d.k"
+    query = f"SELECT r.k, r.x FROM {rows} WHERE {spares} AND d.name = 'x'"
+    result = answered(query)
+    assert spark.sql(query.format(**lake)).count() == result.count()
+    stops = [stop for edge in explain(result).edges for stop in edge.stops]
+    assert any(ReasonCode.MAY_RAISE.value in stop for stop in stops)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,35 @@ def test_cast_of_rows_that_a_join_leaves_gets_no_condition(plans, type_):
     assert ((), [ReasonCode.MAY_RAISE]) == (edge.probes, [each.code for each in edge.stops])
 
 
+# A row with NULL in another column, or in one of two, may have a value that the cast refuses.
+@pytest.mark.parametrize(
+    ("key", "tests", "refuses"),
+    [
+        ("cast", (0,), False),
+        ("cast", (0, 1), True),
+        ("cast", (1,), True),
+        ("coalesce", (0,), True),
+        ("sum", (0, 1), True),
+        ("sum", (), False),
+    ],
+)
+@pytest.mark.parametrize("place", ["join", "projection", "limit"])
+def test_test_for_null_spares_a_key_the_rows_with_null_in_another_column(plans, place, key, tests, refuses):
+    f, t = plans.table("k"), plans.table("s", "b", type_="string")
+    cast = call("Cast", column(t.output[0], "string"), type_="bigint")
+    keys = {"cast": cast, "coalesce": call("Coalesce", cast, literal(0)), "sum": call("Add", cast, column(t.output[1]))}
+    some = plans.filter(t, *(call("IsNotNull", column(t.output[at])) for at in tests)) if tests else t
+    some = plans.limit(some, 5) if place == "limit" else some
+    if place == "join":
+        root = replace(plans.join(f, some, equal(f.output[0], keys[key])), may_raise="a cast")
+    else:
+        made = replace(plans.project(some, keys[key]), may_raise="a cast")
+        root = plans.join(f, made, equal(f.output[0], made.output[0]))
+    # A sum or `coalesce` as the key of a join is equal to no column.
+    is_copied = place == "projection" or (place == "join" and key == "cast")
+    assert (refuses and is_copied) == EqualColumns.of(root).is_cast(f.output[0])
+
+
 # Spark adds no test for NULL of a column that is never NULL, so nothing but a copy is tested below the join.
 @pytest.mark.parametrize("is_tested", [False, True])
 @pytest.mark.parametrize("kind", ["Cast", "Coalesce", "Add"])

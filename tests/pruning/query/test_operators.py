@@ -98,9 +98,9 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
             "Union",
         }
     ),
-    # Rows of a leaf: the last arm says that any other operator may leave some out.
+    # Rows of a leaf or limit: the last arm says that any other operator may leave some out.
     "pruning/query/late_conditions.py:gives_every_row": frozenset(
-        {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "RankLimit", "Relation", "Union"}
+        {"Generate", "GlobalAggregate", "Grouping", "Join", "RankLimit", "Relation", "Union"}
     ),
     # Operators that Spark moves a condition below: the last arm takes all that may raise below one that is not known.
     "pruning/query/late_conditions.py:_computed": frozenset(),
