@@ -24,7 +24,7 @@ from connectors.registry import before_execution, early_query, optimized, pinned
 from connectors.spark.jvm import analyzed_plan, error_kind, failed_build, is_data_error, optimized_plan, same_frame
 from connectors.spark.own_queries import optimized_once
 from connectors.spark.plan_facts import cores_of
-from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate
+from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate, without_blooms
 from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
 from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.errors import InvalidOptionError
@@ -115,6 +115,17 @@ class PrunedQuery:
         for scan in self.scans.values():
             if scan.identity is not None:
                 scan.identity = replace(scan.identity, execution=execution)
+
+    def tested_columns(self) -> frozenset[int]:
+        """The ids of columns of scans whose rows are tested by their keys alone, not by ranges."""
+        relations = () if self.plan is None else self.plan.graph.relations
+        scans = ((relation, self.scans[relation.id]) for relation in relations if relation.id in self.scans)
+        return frozenset(
+            column
+            for relation, scan in scans
+            for name, column in zip(relation.names, relation.output, strict=True)
+            if (name,) in scan.plan.tested_keys
+        )
 
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
@@ -296,7 +307,7 @@ def prune_plan(
         return None, PrunedQuery.untouched(refusal, options)
     read = SparkPlan.read(spark, None, pinned_plan(spark, plan), keeps_ids=True)
     pruned, record = _pruned(read, options, cache, NO_TROUBLE)
-    return (None if pruned is None else optimized_plan(pruned)), record
+    return (None if pruned is None else without_blooms(spark, optimized_plan(pruned), record.tested_columns())), record
 
 
 def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Reason | None:

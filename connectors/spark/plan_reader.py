@@ -6,7 +6,7 @@ are removed first. `is_candidate()` tests a query before it is optimised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -159,6 +159,7 @@ _FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
 _STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
 _OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer", others=("OwnQueries",))
 _OWN = JavaFile("connectors.spark", "OwnColumns")
+_BLOOMS = JavaFile("connectors.spark", "CoveredBlooms", others=("PlanVisitor", "SparkFilterRemover", "AnalyzedPlan"))
 
 
 def fresh_columns(spark: SparkSession, leaf: Any, *, keeps_ids: bool) -> Any:
@@ -172,6 +173,11 @@ def fresh_columns(spark: SparkSession, leaf: Any, *, keeps_ids: bool) -> Any:
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:
     """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
     return instance(spark, _OWN, plan).rewritten()
+
+
+def without_blooms(spark: SparkSession, plan: Any, tested: Collection[int]) -> Any:
+    """An optimised JVM plan without Spark's runtime bloom filters of columns that other filters test, by their ids."""
+    return instance(spark, _BLOOMS, " ".join(map(str, tested))).without(plan) if tested else plan
 
 
 def as_batch(spark: SparkSession, plan: Any) -> Any:

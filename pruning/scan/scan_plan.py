@@ -92,6 +92,12 @@ class ScanPlan:
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.predicates or self.tuple_predicates) or not self.files.kept.all()
 
+    @property
+    def tested_keys(self) -> frozenset[tuple[str, ...]]:
+        """The columns of the filters whose keys test each row; ranges, which also let others pass, are none."""
+        by_ranges = (RowFilter.NONE, RowFilter.RANGES)
+        return frozenset(each.filter.columns for each in self.decisions if each.test not in by_ranges)
+
     def reading_whole(self, files: BoolArray) -> ScanPlan:
         """The plan of a scan that takes no predicate and reads all rows of the files where `files` is True."""
         causes = np.where(files, np.int8(SkipReason.KEPT), self.files.causes)

@@ -41,14 +41,18 @@ public class SparkFilterRemover extends PlanVisitor {
         return columns.toString();
     }
 
-    private Expression without(Expression condition) {
+    boolean isRemoved(Expression condition) {
         if (condition instanceof DynamicPruningSubquery) {
             scala.collection.Iterator names = ((DynamicPruningSubquery) condition).pruningKey().references().iterator();
             while (names.hasNext()) {
                 columns.append(((Attribute) names.next()).exprId().id()).append(' ');
             }
         }
-        if (condition instanceof DynamicPruning || isSparksBloom(condition)) {
+        return condition instanceof DynamicPruning || isSparksBloom(condition);
+    }
+
+    private Expression without(Expression condition) {
+        if (isRemoved(condition)) {
             return null;
         }
         if (!(condition instanceof And)) {
@@ -63,7 +67,7 @@ public class SparkFilterRemover extends PlanVisitor {
         return left == null ? right : right == null ? left : new And(left, right);
     }
 
-    private boolean isSparksBloom(Expression condition) {
+    boolean isSparksBloom(Expression condition) {
         return condition instanceof BloomFilterMightContain && SubqueryExpression$.MODULE$.hasSubquery(condition)
             && !analyzed.hasBloom((BloomFilterMightContain) condition);
     }
