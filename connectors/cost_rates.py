@@ -106,12 +106,6 @@ def observe_build(  # noqa: PLR0913 - what was planned of a build, and how it ra
     _rates(spark).observe(kind, planned, actual, _limits(options.limits), options.limits.costs, store)
 
 
-def observe_scans(spark: SparkSession, options: PruningOptions, planned: float, actual: float) -> None:
-    """Adds the seconds of tasks that the scans of a query took on this machine; `planned` by the rates in `options`."""
-    if options.cost_rates == SESSION:
-        _rates(spark).observe(LOCAL_READS, planned, actual, _limits(options.limits), options.limits.costs)
-
-
 def _rates(spark: SparkSession) -> SessionRates:
     return state_of(spark).slot(SessionRates)
 

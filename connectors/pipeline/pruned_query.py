@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -36,7 +35,7 @@ from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterPlan, UnusedFilter, unused
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
-from pruning.query.requests import Request, Unanswered, answered, with_answers
+from pruning.query.requests import Request, answered, with_answers
 from pruning.reasons import UNFINISHED, Reason, ReasonCode, size
 from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
@@ -192,22 +191,6 @@ class PrunedQuery:
             seconds(planned.bytes_kept, planned.files_kept),
             seconds(planned.bytes_total, planned.files_total),
         )
-
-    def expected_scans(self) -> Mapping[frozenset[int], float]:
-        """Seconds of tasks that scans of files on this machine are expected to take, by the ids of their columns.
-
-        Scans of which planning did not ask the bytes of needed columns are left out.
-        """
-        facts, found = self.facts, dict[frozenset[int], float]()
-        if self.plan is None or facts is None:
-            return found
-        cost = Benefits.of(self.pruned_sizes, self.options.limits, facts).cost
-        for relation in self.plan.graph.relations:
-            if relation.id in facts.files and relation.id not in facts.remote:
-                with suppress(Unanswered):
-                    nanoseconds = cost.needed_bytes(relation) * cost.per_byte(relation)
-                    found[frozenset(relation.output)] = nanoseconds / NANOSECONDS
-        return found
 
     def expected_seconds(self, rates: CostRates | None = None) -> float | None:
         """Seconds that the query is expected to take without filters, by the sizes before pruning.

@@ -18,7 +18,6 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from connectors.connector_names import session_names
-from connectors.cost_rates import rates_of
 from connectors.pipeline.explained_query import shown_plan
 from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
@@ -27,7 +26,6 @@ from connectors.pipeline.records import log_verdict
 from connectors.registry import plan_early
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
-from connectors.session.scan_seconds import PlannedScans, ScanSeconds
 from connectors.session.session_history import NO_EXECUTION, QueryRecord, SessionHistory
 from connectors.spark.jvm import (
     JavaFile,
@@ -80,7 +78,6 @@ class SessionPruning:
     cache: PruningCache | None
     queries: SessionHistory
     rule: Any = None
-    scans: ScanSeconds | None = None
     _refusals: Refusals = field(default_factory=Refusals)
     _others: OtherSessions = field(default_factory=OtherSessions)
     _streams: StreamRefusals = field(default_factory=StreamRefusals)
@@ -177,18 +174,12 @@ class SessionPruning:
         except Py4JError:
             # Some nodes have no form without names and ids.
             return prune_plan(spark, plan, options, self.cache)
-        scans = self.scans if query.isOwn() else None
-        if scans is not None:
-            scans.learn()
-        rates = rates_of(spark, options)
-        known = self._refusals.get(digest, options, rates)
+        known = self._refusals.get(digest, options)
         if known is not None:
             return None, known
         found, record = prune_plan(spark, plan, options, self.cache)
-        if scans is not None:
-            scans.expect(PlannedScans.of(record))
         if found is None and record.is_lasting:
-            self._refusals.add(digest, options, rates, record)
+            self._refusals.add(digest, options, record, options.limits)
         return found, record
 
     @property
@@ -253,11 +244,10 @@ def enable(spark: SparkSession, options: PruningOptions | None, cache: PruningCa
     most = _limits(options).history_queries
     pruning = SessionPruning(spark, options, cache, state.queries.resized(most))
     start_callbacks(spark)
-    names = [" ".join(each) for each in astuple(session_names(spark))]
+    names = (" ".join(each) for each in astuple(session_names(spark)))
     pruning.rule = instance(spark, _RULE, jvm_session(spark), pruning, *names, most)
     pruning.follow_log()
     set_optimizer_rules(spark, [*optimizer_rules(spark), pruning.rule])
-    pruning.scans = ScanSeconds.started(spark, names[0])
     plan_early(spark)
     state.pruning, state.queries = pruning, pruning.queries
 
@@ -281,8 +271,6 @@ def disable(spark: SparkSession) -> None:
     if state.pruning is not None:
         pruning, state.pruning = state.pruning, None
         pruning.rule.switchOff()
-        if pruning.scans is not None:
-            pruning.scans.stop()
         pruning.add_plain()
         pruning.queries.forget_plans()
         # Python and Java hold each other, which neither of them would notice.

@@ -72,15 +72,6 @@ class CostRates:
     def __str__(self) -> str:
         return ",".join(f"{each.name}={getattr(self, each.name):.4g}" for each in fields(self))
 
-    def is_within(self, other: CostRates, ratio: float) -> bool:
-        """True where no rate is more than `ratio` times that of other rates, or less than its inverse.
-
-        >>> CostRates(byte=1.0).is_within(CostRates(byte=1.4), 1.5), CostRates(byte=1.0).is_within(CostRates(), 1.1)
-        (True, False)
-        """
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return all(one <= ratio * another and another <= ratio * one for one, another in pairs)
-
     def reading(self, size: float, requests: float | None) -> float:
         """Nanoseconds of a core for reading and decoding bytes; `requests` to a store, None on this machine."""
         if requests is None:

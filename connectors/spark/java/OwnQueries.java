@@ -26,7 +26,6 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
         "org.apache.spark.sql.catalyst.optimizer.PushLeftSemiLeftAntiThroughJoin"});
     private static final java.util.List OURS =
         java.util.Arrays.asList(new Object[] {"SessionRule", "NewSessions$NoRule", "ListedScans"});
-    private static final String OWN_LISTENER = "ScanSeconds";
     private final SparkSession session;
     private Dataset frame;
 
@@ -41,7 +40,7 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
      */
     public SparkSession session() {
         String rules = excluded(session, "");
-        boolean isHeard = hasListener(session)
+        boolean isHeard = session.listenerManager().listListeners().length > 0
             && !session.sessionState().artifactManager().artifactPath().toFile().exists();
         if (!isHeard && rules.isEmpty()) {
             return session;
@@ -52,16 +51,6 @@ public class OwnQueries extends scala.runtime.AbstractFunction0 {
             clone.conf().set(EXCLUDED, rules);
         }
         return clone;
-    }
-
-    private static boolean hasListener(SparkSession session) {
-        Object[] listeners = session.listenerManager().listListeners();
-        for (int at = 0; at < listeners.length; at++) {
-            if (!listeners[at].getClass().getSimpleName().equals(OWN_LISTENER)) {
-                return true;
-            }
-        }
-        return false;
     }
 
     /**
