@@ -1,23 +1,15 @@
-"""The rates of a query: measured ones of this machine, corrected by what the session saw of its own seconds."""
+"""The rates of a query: measured ones of this machine and its stores, those corrected by what the session saw."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectors.rate_files import LOCAL, machine_rates, store_name
 from connectors.spark.session_state import state_of
-from pruning.cost.corrections import (
-    BUILDS,
-    DRIVER_BUILDS,
-    LOCAL_READS,
-    REMOTE_READS,
-    CorrectionLimits,
-    RateCorrections,
-    applied_factor,
-)
+from pruning.cost.corrections import CorrectionLimits, RateCorrections
 from pruning.cost.rates import CostRates
 from pruning.limits import Limits
 from pruning.options import GIVEN, SESSION, PruningOptions
@@ -30,36 +22,33 @@ _DEFAULTS = CostRates()
 
 @dataclass(slots=True)
 class SessionRates:
-    """The corrections of one session, which are of one set of rates: others begin anew; thread-safe.
+    """The corrections of one session, each of the rates of one store; thread-safe.
 
-    Rates of stores do not count, since each query has those of its own stores, and each store its own factors.
+    A store whose rates change, as after a calibration, begins anew.
     """
 
-    _base: CostRates = _DEFAULTS
+    _base: dict[str, CostRates] = field(default_factory=dict)
     _corrections: RateCorrections = field(default_factory=RateCorrections)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def corrected(self, base: CostRates, limits: CorrectionLimits, store: str) -> CostRates:
-        """Rates with the corrections that were seen for them."""
+    def corrected(self, base: CostRates, store: str, limits: CorrectionLimits) -> CostRates:
+        """Rates of a store with the correction that was seen for it."""
         with self._lock:
-            if _without_stores(base) != self._base:
-                self._base, self._corrections = _without_stores(base), RateCorrections()
-            return self._corrections.corrected(base, limits, store)
+            if self._base.get(store) != base:
+                self._base[store] = base
+                self._corrections = self._corrections.without(store)
+            return self._corrections.corrected(base, store, limits)
 
-    def observe(  # noqa: PLR0913, PLR0917 - what was planned, by which rates, and what was seen
-        self, kind: str, planned: float, actual: float, limits: CorrectionLimits, used: CostRates, store: str = ""
-    ) -> None:
-        """Adds the seconds of work that was planned by the rates `used`."""
+    def observe(self, store: str, planned: float, actual: float, used: CostRates, limits: CorrectionLimits) -> None:
+        """Adds the seconds of reading from a store, which was planned by the rates `used`."""
         with self._lock:
-            known = applied_factor(kind, used, self._base)
-            applied = self._corrections.factor(kind, limits, store) if known is None or store else known
+            base = self._base.get(store, used)
+            # The builds of one query were planned before the first of them was seen.
+            pairs = ((used.remote_byte, base.remote_byte), (used.remote_request, base.remote_request))
+            applied = next((then / first for then, first in pairs if first), 1.0)
             self._corrections = self._corrections.observed(
-                kind, planned=planned, actual=actual, limits=limits, store=store, applied=applied
+                store, planned=planned, actual=actual, limits=limits, applied=applied
             )
-
-
-def _without_stores(rates: CostRates) -> CostRates:
-    return replace(rates, remote_byte=_DEFAULTS.remote_byte, remote_request=_DEFAULTS.remote_request)
 
 
 def rates_of(spark: SparkSession, options: PruningOptions, stores: Sequence[str] = ()) -> CostRates:
@@ -68,9 +57,9 @@ def rates_of(spark: SparkSession, options: PruningOptions, stores: Sequence[str]
     if options.cost_rates == GIVEN:
         return given
     base = machine_rates(stores) if given == _DEFAULTS else given
-    if options.cost_rates != SESSION:
+    if options.cost_rates != SESSION or len(stores) != 1:
         return base
-    return _rates(spark).corrected(base, _limits(options.limits), stores[0] if len(stores) == 1 else "")
+    return _rates(spark).corrected(base, stores[0], _limits(options.limits))
 
 
 def remote_stores(uris: Iterable[str]) -> tuple[str, ...]:
@@ -79,31 +68,18 @@ def remote_stores(uris: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for each in names if each != LOCAL)
 
 
-def observe_build(  # noqa: PLR0913 - what was planned of a build, and how it ran
-    spark: SparkSession,
-    options: PruningOptions,
-    planned: float,
-    actual: float,
-    *,
-    on_driver: bool = False,
-    read_from: Sequence[str] = (),
+def observe_build(
+    spark: SparkSession, options: PruningOptions, planned: float, actual: float, read_from: Sequence[str]
 ) -> None:
-    """Adds the seconds of a build to what corrects the session's rates.
+    """Adds the seconds of a build that mostly reads to what corrects the rates of its store, if all is in one.
 
     - `options`: those of the query, with the rates by which it was planned
     - `planned`: seconds by these rates
-    - `on_driver`: the build took no job, so the rates of such builds are corrected
-    - `read_from`: the URIs of the tables of a build that mostly reads: the rates of their store are corrected, if all
-      are in one, and otherwise those of builds
+    - `read_from`: the URIs of the tables that it reads
     """
-    if options.cost_rates != SESSION:
-        return
-    kind, store = DRIVER_BUILDS if on_driver else BUILDS, ""
-    names = {store_name(each) for each in read_from}
-    if len(names) == 1:
-        (name,) = names
-        kind, store = (LOCAL_READS, "") if name == LOCAL else (REMOTE_READS, name)
-    _rates(spark).observe(kind, planned, actual, _limits(options.limits), options.limits.costs, store)
+    stores = {store_name(each) for each in read_from}
+    if options.cost_rates == SESSION and len(stores) == 1 and LOCAL not in stores:
+        _rates(spark).observe(stores.pop(), planned, actual, options.limits.costs, _limits(options.limits))
 
 
 def _rates(spark: SparkSession) -> SessionRates:

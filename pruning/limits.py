@@ -237,19 +237,19 @@ class Limits(ExecutionLimits):
         off=CostRates(),
     )
     most_correction: float = limit(
-        4.0, "ratio", "a session makes rates so many times larger or smaller by its own seconds", 1.0, 1.0, 1000.0
+        4.0, "ratio", "a session makes the rates of a store so many times larger or smaller by its builds", 1.0, 1.0, 1000.0
     )
     least_observations: int = limit(
         3,
         "observations",
-        "fewer seconds of builds or reads of a session may be those of its first, cold one",
+        "fewer seconds of builds that read from a store may be those of the first, cold one",
         UNBOUNDED,
         1,
     )
     correction_weight: float = limit(
         0.25,
         "share",
-        "the latest seconds count for a quarter, so that ten follow a machine that became busy",
+        "the latest seconds count for a quarter, so that ten follow a store that became busy",
         0.0,
         0.0,
         1.0,

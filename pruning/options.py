@@ -43,8 +43,8 @@ class PruningOptions:
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
       keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
     - `cost_rates`: the times of the steps of a query. `MACHINE` has those that `scanprune calibrate` measured on this
-      machine, or defaults; `SESSION` also corrects them by the seconds that the session saw; `GIVEN` takes
-      `limits.costs` as they are. Rates in `limits.costs` go before those of the machine. The environment variable
+      machine, or defaults; `SESSION` also corrects those of an object store by what the session saw; `GIVEN`
+      takes `limits.costs` as they are. Rates in `limits.costs` go before those of the machine. The environment variable
       SCANPRUNE_COST_RATES sets the default
     - `top_k`: `prune()` filters scans also by the first rows of ORDER BY ... LIMIT, where metadata proves them
     - `limits`: the numbers behind the decisions, for tests and ablations; as confs `spark.pruning.limits.<name>`. They

@@ -57,7 +57,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     bandwidth: Annotated[float, typer.Option(min=1.0, help="MB that the object store serves in a second.")] = 1e-6
     * SHAPED.bytes_per_second,
     door: Annotated[
-        str, typer.Option(help=f"One of {', '.join(DOORS)}: an enabled session, with rates that it learns, or prune().")
+        str, typer.Option(help=f"One of {', '.join(DOORS)}: an enabled session, or prune().")
     ] = SESSION,
     label: Annotated[str, typer.Option(help="A word in the name of the results, as for other confs.")] = "",
     apart: Annotated[  # noqa: FBT002

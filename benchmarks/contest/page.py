@@ -141,7 +141,7 @@ def _doors(doors: Mapping[str, str | None]) -> str:
     """The doors by which queries were pruned; rows without one are of before there was a choice."""
     enabled = [name for name, door in doors.items() if door == SESSION]
     if not enabled or len(enabled) == len(doors):
-        return "an enabled session, with rates that it learnt" if enabled else "`prune()`"
+        return "an enabled session" if enabled else "`prune()`"
     return f"an enabled session for {', '.join(enabled)}, and `prune()` for the others"
 
 

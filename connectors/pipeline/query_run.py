@@ -118,23 +118,16 @@ class QueryRun:
                 return answer
 
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
-        """The results of builds; rates of the session learn from those that ran where they were expected to."""
+        """The results of builds; rates of stores learn from those that ran where they were expected to."""
         results = self.builds.run([self._build_request(each) for each in filters])
         # Scans whose rows a build has given are not read again.
         known, done = self.metadata.facts().stores, self.planner.materialized
         stores = {at: store for at, store in known.items() if at not in done}
         for each, built in zip(filters, results, strict=True):
             benefit = each.benefit
-            if benefit is not None and built.seconds and built.on_driver == each.on_driver:
-                scans = (at.id for at in each.build_side.node.walk() if at.id in stores)
-                observe_build(
-                    self.plan.spark,
-                    self.planner.options,
-                    benefit.run,
-                    built.seconds,
-                    on_driver=built.on_driver,
-                    read_from=[stores[at] for at in scans] if benefit.mostly_reads else [],
-                )
+            if benefit is not None and benefit.mostly_reads and built.seconds and built.on_driver == each.on_driver:
+                read = [stores[at.id] for at in each.build_side.node.walk() if at.id in stores]
+                observe_build(self.plan.spark, self.planner.options, benefit.run, built.seconds, read)
         return results
 
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:

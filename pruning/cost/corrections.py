@@ -1,7 +1,10 @@
-"""`RateCorrections`: factors by which a session corrects rates, from the seconds that it planned and those that passed.
+"""`RateCorrections`: factors by which a session corrects the rates of stores, from planned and actual seconds.
 
 A factor is the exponentially weighted mean of the logarithms of actual by planned seconds, so that twice and half
 cancel. It is bounded, and 1 until there are enough observations.
+
+Rates of the machine itself are not corrected: a filter is chosen by what it costs beside what it saves, and a slower
+machine is slower in both. A session that corrected those of builds alone refused filters that paid.
 """
 
 from __future__ import annotations
@@ -9,20 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, isfinite, log
-from types import MappingProxyType
 
 from pruning.cost.rates import CostRates
-
-# Kinds of work, and the rates that the factor of each corrects.
-BUILDS, DRIVER_BUILDS, LOCAL_READS, REMOTE_READS = "builds", "builds on the driver", "local reads", "remote reads"
-_CORRECTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        BUILDS: ("build_job", "kept_row"),
-        DRIVER_BUILDS: ("driver_build", "driver_row"),
-        LOCAL_READS: ("byte", "decoded_byte"),
-        REMOTE_READS: ("remote_byte", "remote_request"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,57 +51,42 @@ _NOTHING = Observed()
 
 @dataclass(frozen=True, slots=True)
 class RateCorrections:
-    """The observations of one session, by kind and store, as ratios to the seconds that uncorrected rates give.
+    """The observations of one session, by store, as ratios to the seconds that uncorrected rates give.
 
     >>> slow, limits = RateCorrections(), CorrectionLimits(most=4.0, least_count=3, weight=0.25)
     >>> for _ in range(3):
-    ...     slow = slow.observed(BUILDS, planned=0.1, actual=0.2, limits=limits)
-    >>> round(slow.corrected(CostRates(build_job=100e6), limits).build_job)
-    200000000
+    ...     slow = slow.observed("s3a-lake", planned=0.1, actual=0.2, limits=limits)
+    >>> round(slow.corrected(CostRates(remote_byte=10.0), "s3a-lake", limits).remote_byte)
+    20
     """
 
-    _seen: Mapping[tuple[str, str], Observed] = field(default_factory=dict)
+    _seen: Mapping[str, Observed] = field(default_factory=dict)
 
-    def observed(  # noqa: PLR0913 - keywords
-        self,
-        kind: str,
-        *,
-        planned: float,
-        actual: float,
-        limits: CorrectionLimits,
-        store: str = "",
-        applied: float = 1.0,
+    def observed(
+        self, store: str, *, planned: float, actual: float, limits: CorrectionLimits, applied: float = 1.0
     ) -> RateCorrections:
-        """With the seconds that work was planned to take and took; seconds that are not positive say nothing.
+        """With the seconds that reading from a store was planned to take and took; others than positive say nothing.
 
         `applied` is the factor in the planned seconds: without it a factor would bring itself back to 1.
         """
-        known = all(isfinite(each) and each > 0.0 for each in (planned, actual, applied))
-        if kind not in _CORRECTED or not known:
+        if not all(isfinite(each) and each > 0.0 for each in (planned, actual, applied)):
             return self
-        before = self._seen.get((kind, store), _NOTHING)
         ratio = log(actual) - log(planned) + log(applied)
-        return replace(self, _seen={**self._seen, (kind, store): before.with_logarithm(ratio, limits)})
+        before = self._seen.get(store, _NOTHING)
+        return replace(self, _seen={**self._seen, store: before.with_logarithm(ratio, limits)})
 
-    def factor(self, kind: str, limits: CorrectionLimits, store: str = "") -> float:
-        """The factor of a kind of work, in a store where it has one."""
-        return self._seen.get((kind, store), _NOTHING).factor(limits)
+    def without(self, store: str) -> RateCorrections:
+        """Without the observations of a store."""
+        return RateCorrections({name: seen for name, seen in self._seen.items() if name != store})
 
-    def corrected(self, rates: CostRates, limits: CorrectionLimits, store: str = "") -> CostRates:
-        """Rates times the factors; `store` is the one whose bytes and requests are meant."""
-        changed = {
-            name: getattr(rates, name) * factor
-            for kind, names in _CORRECTED.items()
-            if (factor := self.factor(kind, limits, store if kind == REMOTE_READS else "")) != 1.0
-            for name in names
-        }
-        return replace(rates, **changed) if changed else rates
+    def factor(self, store: str, limits: CorrectionLimits) -> float:
+        """The factor of a store."""
+        return self._seen.get(store, _NOTHING).factor(limits)
 
-
-def applied_factor(kind: str, used: CostRates, base: CostRates) -> float | None:
-    """The factor by which `used` differ from `base` in a kind of work; None if no rate of the kind tells it."""
-    ratios = (getattr(used, name) / getattr(base, name) for name in _CORRECTED[kind] if getattr(base, name))
-    return next((each for each in ratios if each > 0.0), None)
+    def corrected(self, rates: CostRates, store: str, limits: CorrectionLimits) -> CostRates:
+        """Rates whose bytes and requests are those of a store, times its factor."""
+        factor = self.factor(store, limits)
+        return replace(rates, remote_byte=rates.remote_byte * factor, remote_request=rates.remote_request * factor)
 
 
 def _clipped(value: float, most: float) -> float:
