@@ -237,7 +237,7 @@ class Limits(ExecutionLimits):
         off=CostRates(),
     )
     most_correction: float = limit(
-        4.0, "ratio", "a session makes the rates of a store so many times larger or smaller by its builds", 1.0, 1.0, 1000.0
+        4.0, "ratio", "a session makes the rates of a store so many times larger or smaller", 1.0, 1.0, 1000.0
     )
     least_observations: int = limit(
         3,

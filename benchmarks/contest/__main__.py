@@ -56,9 +56,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     ] = 1e3 * SHAPED.latency,
     bandwidth: Annotated[float, typer.Option(min=1.0, help="MB that the object store serves in a second.")] = 1e-6
     * SHAPED.bytes_per_second,
-    door: Annotated[
-        str, typer.Option(help=f"One of {', '.join(DOORS)}: an enabled session, or prune().")
-    ] = SESSION,
+    door: Annotated[str, typer.Option(help=f"One of {', '.join(DOORS)}: an enabled session, or prune().")] = SESSION,
     label: Annotated[str, typer.Option(help="A word in the name of the results, as for other confs.")] = "",
     apart: Annotated[  # noqa: FBT002
         bool, typer.Option("--apart", help="A process for each contender, to compare peaks of memory.")
