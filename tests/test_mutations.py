@@ -160,11 +160,11 @@ MUTANTS = {
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-filter-is-copied-to-a-computed-column-that-nothing-tests": Mutant(
-        *("pruning/query/equal_columns.py", "if each not in tested)", "if False)"),
+        *("pruning/query/equal_columns.py", "if each not in tested and", "if False and"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-tested-computed-column-gets-no-filter": Mutant(
-        *("pruning/query/equal_columns.py", "if each not in tested)", "if True)"),
+        *("pruning/query/equal_columns.py", "if each not in tested and", "if"),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-side-whose-column-may-raise-is-broadcast": Mutant(
@@ -206,17 +206,25 @@ MUTANTS = {
     "a-key-is-computed-for-rows-that-a-filter-drops": Mutant(
         *(
             "pruning/query/late_conditions.py",
-            "for side in join.children if gives_every_row(side)]",
-            "for side in join.children]",
+            "each.columns.issubset(side.output) and gives_every_row(side, null_columns(each))",
+            "each.columns.issubset(side.output)",
         ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-key-of-every-row-refuses-every-filter": Mutant(
-        *("pruning/query/late_conditions.py", "(others if side in whole else columns)", "columns"),
+        *(
+            "pruning/query/late_conditions.py",
+            "if column in others or not gives_every_row(",
+            "if not others or not gives_every_row(",
+        ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-computed-key-is-computed-for-every-row": Mutant(
-        *("pruning/query/late_conditions.py", "(others if side in whole else columns)", "others"),
+        *(
+            "pruning/query/late_conditions.py",
+            "if column in others or not gives_every_row(",
+            "if column in others and not gives_every_row(",
+        ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-compared-column-is-computed-for-every-row": Mutant(
@@ -229,6 +237,38 @@ MUTANTS = {
     ),
     "a-literal-is-copied-where-an-outer-join-became-inner": Mutant(
         *("pruning/query/late_conditions.py", "if not stays or _may_get_conditions(join):", "if not stays:"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-null-in-another-column-spares-no-row": Mutant(
+        *("pruning/query/late_conditions.py", "and part.columns <= columns for part", "for part"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-key-of-two-columns-raises-on-no-null": Mutant(
+        *("pruning/query/late_conditions.py", "if len(columns) == 1 and _is", "if _is"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-default-for-null-raises-on-no-null": Mutant(
+        *(
+            "pruning/query/late_conditions.py",
+            "len(columns) == 1 and _is_null_of_null(expression)",
+            "len(columns) == 1",
+        ),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-computed-key-is-computed-below-each-join": Mutant(
+        *(
+            "pruning/query/equal_columns.py",
+            "if any(gives_every_row(side, frozenset({column})) for side in sides):",
+            "if any(sides):",
+        ),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-computed-key-of-every-row-gets-no-filter": Mutant(
+        *("pruning/query/equal_columns.py", " and column not in keys)", ")"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-command-refuses-what-gets-a-condition": Mutant(
+        *("pruning/query/join_graph.py", "edges if by_file else [", "edges if not edges else ["),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-condition-beside-a-cast-is-tested-first": Mutant(

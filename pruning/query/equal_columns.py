@@ -5,11 +5,11 @@ Spark infers `b >= 5` from `a = b` and `a >= 5` (`InferFiltersFromConstraints`),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pruning.query.expressions import EQUALITIES, probed_column
-from pruning.query.late_conditions import gives_every_row, late_condition, null_columns, tested_for_null
+from pruning.query.late_conditions import gives_every_row, late_condition, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -55,7 +55,8 @@ class EqualColumns:
                 for column in node.output:
                     leaves.setdefault(_top(parents, column), []).append((node, column))
         classes = {column: _top(parents, column) for column in [*parents]}
-        by_cast = frozenset(_top(parents, each) for node in nodes for each in _cast_columns(node))
+        keys = frozenset(key for node in nodes if isinstance(node, Join) for key in _keys_of_every_row(node))
+        by_cast = frozenset(_top(parents, each) for node in nodes for each in _cast_columns(node, keys))
         return EqualColumns(
             classes, {top: tuple(found) for top, found in leaves.items()}, by_cast, late_condition(root)
         )
@@ -111,12 +112,12 @@ def _equal_pairs(node: Node) -> Iterator[tuple[int, int]]:
             return
 
 
-def _cast_columns(node: Node) -> Iterator[int]:
+def _cast_columns(node: Node, keys: Collection[int]) -> Iterator[int]:
     """The columns below casts that may raise, of those that a condition sets equal to others, and computed columns.
 
-    Keys of a join and computed columns do not count where they meet every row of a leaf, so that the query computes
-    them for each. A computed column does not count where a condition below tests it for NULL: Spark would put a copy
-    beside that test.
+    A key of a join does not count where the join meets every row of a leaf, so that the query computes it for each;
+    `keys` are columns that are such keys. A computed column does not count either where a condition below tests it for
+    NULL: Spark would put a copy beside that test.
     It adds one for each key of a join that can be NULL; `coalesce` and columns NOT NULL have none. Beside another
     condition of the same filter Spark puts the copy first.
     """
@@ -128,13 +129,22 @@ def _cast_columns(node: Node) -> Iterator[int]:
         case Project(made=made, children=(child,)) if node.may_raise:
             tested = frozenset(tested_for_null(child))
             computed = ((column, each) for column, each in (made or {}).items() if probed_column(each) is None)
-            yield from (
-                column
-                for column, each in computed
-                if each not in tested and not gives_every_row(child, null_columns(each))
-            )
+            yield from (column for column, each in computed if each not in tested and column not in keys)
         case _:
             return
+
+
+def _keys_of_every_row(join: Join) -> Iterator[int]:
+    """The columns that are keys of a join and that it meets for every row of a leaf.
+
+    A column that is computed below is computed for each of them; above a join that drops rows, only for the others.
+    """
+    for _, part in conjuncts_at(join.condition):
+        if part.kind in EQUALITIES:
+            for column in (each.column for each in part.children if each.column is not None):
+                sides = (side for side in join.children if column in side.output)
+                if any(gives_every_row(side, frozenset({column})) for side in sides):
+                    yield column
 
 
 def _is_spared(node: Node, column: int) -> bool:

@@ -132,6 +132,18 @@ def test_test_for_null_spares_a_key_the_rows_with_null_in_another_column(plans, 
     assert (refuses and is_copied) == EqualColumns.of(root).is_cast(f.output[0])
 
 
+# Generated code computes the column only for the rows that the lower join leaves.
+@pytest.mark.parametrize("is_deferred", [False, True])
+@pytest.mark.parametrize("type_", ["Inner", "LeftSemi"])
+def test_computed_key_of_a_join_above_another_one_is_spared_rows(plans, type_, is_deferred):
+    f, t, good = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n")
+    cast = call("Coalesce", call("Cast", column(t.output[0], "string"), type_="bigint"), literal(0))
+    made = replace(plans.project(t, cast, t.output[1]), may_raise="a cast")
+    side = plans.join(made, good, equal(t.output[1], good.output[0]), type_=type_) if is_deferred else made
+    root = plans.join(f, side, equal(f.output[0], made.output[0]))
+    assert is_deferred == EqualColumns.of(root).is_cast(f.output[0])
+
+
 # Spark adds no test for NULL of a column that is never NULL, so nothing but a copy is tested below the join.
 @pytest.mark.parametrize("is_tested", [False, True])
 @pytest.mark.parametrize("kind", ["Cast", "Coalesce", "Add"])
