@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isclose
 from typing import TYPE_CHECKING
 
 from connectors.rate_files import LOCAL, machine_rates, store_name
@@ -45,7 +46,11 @@ class SessionRates:
             base = self._base.get(store, used)
             # The builds of one query were planned before the first of them was seen.
             pairs = ((used.remote_byte, base.remote_byte), (used.remote_request, base.remote_request))
-            applied = next((then / first for then, first in pairs if first), 1.0)
+            ratios = [then / first for then, first in pairs if first]
+            applied = ratios[0] if ratios else 1.0
+            if not all(isclose(each, applied) for each in ratios):
+                # The query read other stores as well, by whose rates it was planned.
+                return
             self._corrections = self._corrections.observed(
                 store, planned=planned, actual=actual, limits=limits, applied=applied
             )

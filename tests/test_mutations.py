@@ -240,7 +240,19 @@ MUTANTS = {
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-null-in-another-column-spares-no-row": Mutant(
-        *("pruning/query/late_conditions.py", "and part.columns <= columns for part", "for part"),
+        *("pruning/query/late_conditions.py", "                and part.columns <= columns\n", ""),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-test-of-a-try-cast-spares-no-value": Mutant(
+        *("pruning/query/late_conditions.py", "if len(computed) == 1 and node.may_raise", "if len(computed) == 1"),
+        run_of("pruning/query/test_equal_columns.py"),
+    ),
+    "a-test-beside-a-try-cast-spares-no-value": Mutant(
+        *(
+            "pruning/query/late_conditions.py",
+            "if len(computed) == 1 and node.may_raise",
+            "if computed and node.may_raise",
+        ),
         run_of("pruning/query/test_equal_columns.py"),
     ),
     "a-key-of-two-columns-raises-on-no-null": Mutant(

@@ -117,14 +117,23 @@ class PrunedQuery:
                 scan.identity = replace(scan.identity, execution=execution)
 
     def tested_columns(self) -> frozenset[int]:
-        """The ids of columns of scans whose rows are tested by their keys alone, not by ranges."""
-        relations = () if self.plan is None else self.plan.graph.relations
-        scans = ((relation, self.scans[relation.id]) for relation in relations if relation.id in self.scans)
+        """The ids of columns of scans whose rows are tested by the keys of each join that could filter them.
+
+        None of a query with an expression that may raise: rows may reach it that another filter would drop.
+        """
+        if self.plan is None or any(node.may_raise for node in self.plan.graph.root.walk()):
+            return frozenset()
+        sides: dict[tuple[int, int], set[tuple[int, str]]] = {}
+        for edge in self.plan.graph.edges:
+            for probe in edge.probes:
+                sides.setdefault((probe.relation.id, probe.column), set()).add(edge.build_side.id)
+        relations = {each.id: each for each in self.plan.graph.relations}
         return frozenset(
             column
-            for relation, scan in scans
-            for name, column in zip(relation.names, relation.output, strict=True)
-            if (name,) in scan.plan.tested_keys
+            for (at, column), builds in sides.items()
+            if at in self.scans
+            and len(builds)
+            <= self.scans[at].plan.tested_by_keys(relations[at].names[relations[at].output.index(column)])
         )
 
     def explanation(self) -> Explanation:

@@ -103,8 +103,14 @@ def gives_every_row(node: Node, columns: frozenset[int]) -> bool:
             sources = (null_columns(known[each]) if each in known else frozenset({each}) for each in columns)
             return gives_every_row(node.children[0], frozenset[int]().union(*sources))
         case Filter(condition=condition):
-            parts = (part for _, part in conjuncts_at(condition))
-            spares_none = all(part.kind == "IsNotNull" and part.columns <= columns for part in parts)
+            parts = [part for _, part in conjuncts_at(condition)]
+            computed = _computed_test(node)
+            spares_none = all(
+                part.kind == "IsNotNull"
+                and part.columns <= columns
+                and (part.children[0].column is not None or part.children[0] == computed)
+                for part in parts
+            )
             return spares_none and gives_every_row(node.children[0], columns)
         case Limit():
             return True
@@ -170,14 +176,29 @@ def _computed(node: Node, column: int) -> Iterator[str]:
 
 
 def tested_for_null(root: Node) -> Iterator[Expression]:
-    """The expressions that conditions of a plan, but not those of its subqueries, ask not to be NULL."""
-    yield from (part.children[0] for part in _conditions(root) if part.kind == "IsNotNull")
+    """The computed expressions that conditions of a plan, but not those of its subqueries, ask not to be NULL."""
+    yield from filter(None, map(_computed_test, _filters(root)))
+
+
+def _computed_test(node: Filter) -> Expression | None:
+    """The expression that a filter computes to ask that it is not NULL, which may raise; None if there are several.
+
+    A plan does not tell `try_cast` from a cast. As the only such test it would raise on no value, and neither would the
+    filter; beside a cast it drops the values that the cast refuses.
+    """
+    parts = (part for _, part in conjuncts_at(node.condition) if part.kind == "IsNotNull")
+    computed = [part.children[0] for part in parts if part.children[0].column is None]
+    return computed[0] if len(computed) == 1 and node.may_raise else None
 
 
 def _conditions(root: Node) -> Iterator[Expression]:
+    yield from (part for node in _filters(root) for _, part in conjuncts_at(node.condition))
+
+
+def _filters(root: Node) -> Iterator[Filter]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
         waiting.extend(node.children)
         if isinstance(node, Filter):
-            yield from (part for _, part in conjuncts_at(node.condition))
+            yield node

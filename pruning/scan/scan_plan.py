@@ -92,11 +92,10 @@ class ScanPlan:
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.predicates or self.tuple_predicates) or not self.files.kept.all()
 
-    @property
-    def tested_keys(self) -> frozenset[tuple[str, ...]]:
-        """The columns of the filters whose keys test each row; ranges, which also let others pass, are none."""
+    def tested_by_keys(self, column: str) -> int:
+        """The number of filters whose keys test each row of a column; ranges, which let others pass, are none."""
         by_ranges = (RowFilter.NONE, RowFilter.RANGES)
-        return frozenset(each.filter.columns for each in self.decisions if each.test not in by_ranges)
+        return sum(each.filter.columns == (column,) and each.test not in by_ranges for each in self.decisions)
 
     def reading_whole(self, files: BoolArray) -> ScanPlan:
         """The plan of a scan that takes no predicate and reads all rows of the files where `files` is True."""

@@ -141,6 +141,16 @@ def test_builds_of_one_query_count_by_the_rates_that_planned_them():
     assert before == pytest.approx(of_store(session))
 
 
+def test_build_of_a_query_that_other_stores_planned_says_nothing():
+    session = Session()
+    seen(session)
+    # The slowest rates of both stores planned the query.
+    slowest = replace(DEFAULTS, remote_byte=25.0)
+    for _ in range(9):
+        observe_build(session, options(SESSION, slowest), 1.0, 1.0, ["s3a://lake/a"])
+    assert 2.0 * DEFAULTS.remote_byte == pytest.approx(of_store(session))
+
+
 def test_limits_of_a_call_bound_its_corrections():
     session = Session()
     seen(session, actual=100.0)

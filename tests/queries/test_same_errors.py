@@ -197,6 +197,17 @@ def test_condition_is_not_copied_below_a_join_to_a_computed_column(spark, answer
     assert any(ReasonCode.MAY_MOVE.value in stop for stop in stops)
 
 
+# The plan that Spark optimises again tests a copy before what `try_cast` drops.
+@pytest.mark.parametrize("type_", ["INT", "BIGINT"])
+@pytest.mark.parametrize("kind", ["JOIN {small} q ON r.k = q.k", "LEFT SEMI JOIN {small} q ON r.k = q.k"])
+def test_condition_is_not_copied_to_a_cast_that_a_try_cast_guards(spark, answered, lake, kind, type_):
+    small = f"(SELECT cast(t.s AS BIGINT) AS k FROM {{nulled}} t WHERE try_cast(t.s AS {type_}) IS NOT NULL)"
+    joined = f"{{sales}} r {kind.replace('{small}', small)} JOIN {{d}} d ON r.k = d.k"
+    query = f"SELECT r.k, r.x FROM {joined} WHERE d.name = 'x'"
+    result = answered(query, FREE_BUILDS.with_limits(joined_rows=0, joined_long_rows=0))
+    assert spark.sql(query.format(**lake)).count() == result.count()
+
+
 DIVIDED = "SELECT k, j, long, 100 / x AS y FROM {parts}"
 GROUP_DIVIDED = "SELECT k, j, 1 / max(x) AS y FROM {parts} GROUP BY k, j"
 

@@ -132,6 +132,29 @@ def test_test_for_null_spares_a_key_the_rows_with_null_in_another_column(plans, 
     assert (refuses and is_copied) == EqualColumns.of(root).is_cast(f.output[0])
 
 
+# `try_cast` is a cast in the tree; the filter raises on no value then, or has two tests.
+@pytest.mark.parametrize(
+    ("guards", "may_raise", "refuses"),
+    [
+        (("bigint",), "a cast", False),
+        (("bigint",), "", True),
+        (("int",), "", True),
+        (("bigint", "bigint"), "a cast", True),
+        (("int", "bigint"), "a cast", True),
+    ],
+)
+@pytest.mark.parametrize("type_", ["Inner", "LeftSemi"])
+def test_test_of_a_try_cast_spares_the_cast_a_value(plans, type_, guards, may_raise, refuses):
+    f, t, d = plans.table("k"), plans.table("s", type_="string"), plans.table("k")
+    casts = {name: call("Cast", column(t.output[0], "string"), type_=name) for name in ("int", "bigint")}
+    tests = (call("IsNotNull", casts[each]) for each in guards)
+    some = replace(plans.filter(t, call("IsNotNull", column(t.output[0])), *tests), may_raise=may_raise)
+    made = replace(plans.project(some, casts["bigint"]), may_raise="a cast")
+    joined = plans.join(f, made, equal(f.output[0], made.output[0]), type_=type_)
+    graph = JoinGraph.of(plans.join(joined, d, equal(f.output[0], d.output[0])))
+    assert refuses != any(probe.relation is f for edge in graph.edges for probe in edge.probes)
+
+
 # Generated code computes the column only for the rows that the lower join leaves.
 @pytest.mark.parametrize("is_deferred", [False, True])
 @pytest.mark.parametrize("type_", ["Inner", "LeftSemi"])
@@ -151,7 +174,7 @@ def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kin
     f, t, good = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n")
     cast = call("Cast", column(t.output[0], "string"), type_="bigint")
     expression = {"Cast": cast, "Coalesce": call("Coalesce", cast, literal(0)), "Add": call("Add", cast, literal(1))}
-    tested = plans.filter(t, call("IsNotNull", expression[kind])) if is_tested else t
+    tested = replace(plans.filter(t, call("IsNotNull", expression[kind])), may_raise="a cast") if is_tested else t
     some = plans.join(tested, good, equal(t.output[1], good.output[0]), type_="LeftSemi")
     made = replace(plans.project(some, expression[kind]), may_raise="a cast")
     root = plans.join(f, made, equal(f.output[0], made.output[0]))
@@ -181,7 +204,8 @@ def test_computed_column_of_rows_that_a_join_leaves_gets_no_condition(plans, kin
 def test_plan_with_a_late_condition_that_may_raise_gets_no_filter(plans, type_, above, is_tested, refuses):
     f, t, good, d = plans.table("k"), plans.table("s", "n", type_="string"), plans.table("n"), plans.table("k")
     cast = call("Cast", column(t.output[0], "string"), type_="bigint")
-    tested = plans.filter(t, call("IsNotNull", cast) if is_tested else at_least(t.output[1], 1))
+    condition = call("IsNotNull", cast) if is_tested else at_least(t.output[1], 1)
+    tested = replace(plans.filter(t, condition), may_raise="a cast" if is_tested else "")
     some = tested if above == "scan" else plans.join(tested, good, equal(t.output[1], good.output[0]))
     if above == "groups":
         made = plans.aggregate(some, t.output[0])
