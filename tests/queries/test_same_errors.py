@@ -187,7 +187,9 @@ def test_condition_is_not_copied_to_an_expression_that_is_never_null(answered, s
 
 # Generated code computes the column for the rows that the lower join leaves.
 @pytest.mark.parametrize("lower", ["JOIN", "LEFT SEMI JOIN"])
-def test_condition_is_not_copied_below_a_join_to_a_computed_column(spark, answered, lake, lower):
+def test_condition_is_not_copied_below_a_join_to_a_computed_column(spark, answered, lake, conf, lower):
+    for name, value in CODE_GENERATION.items():
+        conf(name, value)
     made = "(SELECT coalesce(cast(t.s AS BIGINT), 0) AS k, t.k AS j FROM {wide} t)"
     small = f"(SELECT q.k FROM {made} q {lower} (SELECT k FROM {{d}}) g ON q.j = g.k)"
     query = f"SELECT r.k, r.x FROM {{sales}} r JOIN {small} q ON r.k = q.k JOIN {{d}} d ON r.k = d.k WHERE d.name = 'x'"
