@@ -123,17 +123,15 @@ class PrunedQuery:
         """
         if self.plan is None or any(node.may_raise for node in self.plan.graph.root.walk()):
             return frozenset()
-        sides: dict[tuple[int, int], set[tuple[int, str]]] = {}
-        for edge in self.plan.graph.edges:
-            for probe in edge.probes:
-                sides.setdefault((probe.relation.id, probe.column), set()).add(edge.build_side.id)
-        relations = {each.id: each for each in self.plan.graph.relations}
+        builds: dict[int, set[tuple[int, str]]] = {}
+        probes = [(edge, probe) for edge in self.plan.graph.edges for probe in edge.probes]
+        for edge, probe in probes:
+            builds.setdefault(probe.column, set()).add(edge.build_side.id)
         return frozenset(
-            column
-            for (at, column), builds in sides.items()
-            if at in self.scans
-            and len(builds)
-            <= self.scans[at].plan.tested_by_keys(relations[at].names[relations[at].output.index(column)])
+            probe.column
+            for _, probe in probes
+            if (scan := self.scans.get(probe.relation.id)) is not None
+            and len(builds[probe.column]) <= scan.plan.tested_by_keys(probe.name)
         )
 
     def explanation(self) -> Explanation:

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /**
  * Rewrite of a pruned plan that Spark has optimised: a runtime bloom filter goes if the rows of its scan are tested by
- * keys of the same columns. It would drop no more rows, and read the side that makes it once more.
+ * the keys of each join that could filter these columns. It would drop no more rows, and its side would be read again.
  */
 public class CoveredBlooms extends SparkFilterRemover {
     private final java.util.HashSet tested = new java.util.HashSet();
