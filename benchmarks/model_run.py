@@ -23,7 +23,7 @@ from connectors.pipeline.records import record_of
 from pruning.cost.estimate import ZERO, Estimate
 from pruning.query.benefit import Benefit
 from pruning.results.prune_report import PruneReport
-from sample_data.tpcds_answers import answers_difference, difference_beyond_ties, spark_rule
+from sample_data.tpcds_answers import pruned_difference
 from sample_data.tpcds_queries import Answer, Query, by_spark
 
 DRIVER, JOB = "driver", "job"
@@ -103,12 +103,9 @@ class Measurer:
 
     def _differs(self, query: Query, stock: _Timed, pruned: _Timed) -> str:
         """The difference of two answers beyond the choice of rows among ties at a LIMIT; empty if there is none."""
-        rule = spark_rule(query)
-        found = answers_difference(PRUNED, pruned.answer, STOCK, stock.answer, rule)
-        if not found or query.limit is None:
-            return found
-        whole = self._answered(STOCK, query.unlimited).answer
-        return difference_beyond_ties(PRUNED, pruned.answer, whole, query.limit, rule)
+        return pruned_difference(
+            query, pruned.answer, stock.answer, lambda: self._answered(STOCK, query.unlimited).answer
+        )
 
 
 def lots(query: Query, run: int) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from benchmarks.contest.place import Place
+from benchmarks.contest.pool import PRUNE
 from benchmarks.contest.site import Site
 from benchmarks.record import record, recorded
 from benchmarks.run import INTERRUPTED
@@ -43,8 +44,8 @@ def named_workload(name: str, scale: float) -> Workload:
     return found
 
 
-def engine_over(
-    workload: Workload, scale: float, names: Sequence[str], folder: Path, conf: Sequence[str] = ()
+def engine_over(  # noqa: PLR0913, PLR0917 - a workload, and how to run it
+    workload: Workload, scale: float, names: Sequence[str], folder: Path, conf: Sequence[str] = (), door: str = PRUNE
 ) -> tuple[SparkEngine, dict[str, Query]]:
     """Spark with the tables of some queries, which are generated if they are not in `folder`, and these queries."""
     # Commands that only read recorded rows need no Spark.
@@ -55,7 +56,7 @@ def engine_over(
     named = [table for table in workload.schema.tables if any(each.names(table) for each in known.values())]
     source = workload.generate(scale, folder, named)
     laid_out = tables(LAYOUT, source, folder, Site(Place(str(folder))))
-    engine = SparkEngine(dict(each.split("=", 1) for each in conf))
+    engine = SparkEngine(dict(each.split("=", 1) for each in conf), door=door)
     engine.tables(laid_out)
     return engine, known
 

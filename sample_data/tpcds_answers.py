@@ -130,6 +130,18 @@ def _near(answer: Answer, other: Answer, rule: Rule) -> Near:
     return {at: same for at, same in enumerate(rules) if same is not None}
 
 
+def pruned_difference(query: Query, pruned: Answer, stock: Answer, whole: Callable[[], Answer]) -> str:
+    """The difference of a pruned answer beyond the choice of rows among ties at a LIMIT; empty if there is none.
+
+    `whole` gives stock Spark's answer without the LIMIT.
+    """
+    rule = spark_rule(query)
+    found = answers_difference("pruned", pruned, "stock", stock, rule)
+    if not found or query.limit is None:
+        return found
+    return difference_beyond_ties("pruned", pruned, whole(), query.limit, rule)
+
+
 def spark_rule(query: Query) -> Rule:
     """The rule that compares Spark's values with Spark's or DuckDB's values."""
     digits = _ROUNDED_TWICE.get(query.name, Decimal("0.5"))

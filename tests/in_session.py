@@ -43,15 +43,3 @@ def recorded_in_session(
 def kept(told: PruneReport) -> list[tuple[str, int | None]]:
     """The files that each pruned scan was planned to read."""
     return sorted((each.planned.table, each.planned.files_kept) for each in told.tables)
-
-
-def decided(told: PruneReport) -> tuple[list[object], list[object], list[object]]:
-    """The files that each pruned scan reads and had before, the filters that did it, and the builds."""
-    filters = [
-        (each.planned.table, one.columns, one.source, one.kind, one.keys, dict(one.ranges), one.row_test)
-        for each in told.tables
-        for one in each.planned.filters
-    ]
-    builds = [(each.keys, each.level, each.reads) for each in told.builds]
-    files = [(each.planned.table, each.planned.files_kept, each.planned.files_total) for each in told.tables]
-    return sorted(files), sorted(filters, key=str), sorted(builds, key=str)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pruning import PruningOptions, prune, report
+from sample_data.decided import decided
 from sample_data.plain_duckdb import load, plain_duckdb
 from sample_data.rows import Rows
-from tests.in_session import decided, in_session
+from tests.in_session import in_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,7 +25,7 @@ from benchmarks.exchange_rows import Exchange, exchanges_of
 from benchmarks.tpcds_bytes import RIVAL
 from connectors.measure.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
 from connectors.spark.session import spark_session
-from pruning import enable, prune
+from pruning import PruneReport, enable, history, prune
 from pruning.options import CONF_PREFIX
 from pruning.options import SESSION as RATES_OF_SESSION
 from sample_data.tpcds_queries import QUOTED, Answer, by_spark
@@ -47,29 +47,32 @@ _SIZE = re.compile(rf"([\d.,]+) ({'|'.join(_UNITS)})\b")
 
 
 class SparkEngine:
-    """An engine that makes a new DataFrame for each query, so that planning counts for both contenders."""
+    """An engine that makes a new DataFrame for each query, so that planning counts for both contenders.
+
+    `spark` is the session of stock Spark, `enabled` the one that prunes each query; None by another door.
+    """
 
     def __init__(self, conf: Mapping[str, str], spark: SparkSession | None = None, door: str = PRUNE) -> None:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
         confs = {**CONF, "spark.sql.warehouse.dir": warehouse, **conf}
-        self._spark = spark or spark_session("scanprune contest", conf=confs)
-        self._enabled = self._spark.newSession() if door == SESSION else None
-        if self._enabled is not None:
+        self.spark = spark or spark_session("scanprune contest", conf=confs)
+        self.enabled = self.spark.newSession() if door == SESSION else None
+        if self.enabled is not None:
             # As users have it, whatever rates other benchmarks are given.
-            self._enabled.conf.set(f"{CONF_PREFIX}cost_rates", RATES_OF_SESSION)
-            enable(self._enabled)
+            self.enabled.conf.set(f"{CONF_PREFIX}cost_rates", RATES_OF_SESSION)
+            enable(self.enabled)
         self._names: list[str] = []
         self._before = -1
 
     def tables(self, tables: Sequence[Table]) -> None:
         """Makes views; raises `ValueError` if Spark would read other files than the other engines."""
-        for spark in filter(None, (self._spark, self._enabled)):
+        for spark in filter(None, (self.spark, self.enabled)):
             for name in self._names:
                 spark.catalog.dropTempView(name)
             for each in tables:
                 df = spark.read.format(each.format).load(each.folder)
                 # The other session would list the files for both.
-                if spark is self._spark and {*map(_path, df.inputFiles())} != {*map(_path, each.files)}:
+                if spark is self.spark and {*map(_path, df.inputFiles())} != {*map(_path, each.files)}:
                     msg = f"Cannot compare reads of {each.name!r}: its version has other files than its folder"
                     raise ValueError(msg)
                 df.createOrReplaceTempView(each.name)
@@ -77,7 +80,7 @@ class SparkEngine:
 
     def answer(self, contender: str, query: str) -> Answer:
         """All rows, with or without `prune()`; for the contender `LIMIT` one row, the bytes at the row-group limit."""
-        self._before = last_execution(self._spark)
+        self._before = last_execution(self.spark)
         if contender == LIMIT:
             return Answer(("bigint",), ((limit_bytes(self.frame(contender, query)),),))
         return by_spark(self.frame(contender, query))
@@ -85,19 +88,25 @@ class SparkEngine:
     def frame(self, contender: str, query: str) -> DataFrame:
         """A new DataFrame of a query, for the contender "pruned" by the door of the engine."""
         if contender != "pruned":
-            return self._spark.sql(query)
-        return prune(self._spark.sql(query)) if self._enabled is None else self._enabled.sql(query)
+            return self.spark.sql(query)
+        return prune(self.spark.sql(query)) if self.enabled is None else self.enabled.sql(query)
+
+    def report(self) -> PruneReport:
+        """The report of the latest query of the enabled session."""
+        if self.enabled is None:
+            raise ValueError("Cannot tell of the latest query: no session of this engine is enabled")
+        return history(self.enabled)[0]
 
     def exchanges(self, contender: str, query: str) -> list[Exchange]:
         """The exchanges of a query that ran to its end, with those of its builds."""
         self.answer(contender, query)
-        return list(exchanges_of(sql_store(self._spark), finished_executions(self._spark, self._before)))
+        return list(exchanges_of(sql_store(self.spark), finished_executions(self.spark, self._before)))
 
     def exchanged(self) -> int:
         """Bytes of shuffle reads, and bytes returned from Python workers, which Spark rounds to three digits or so."""
-        store, executions = sql_store(self._spark), finished_executions(self._spark, self._before)
+        store, executions = sql_store(self.spark), finished_executions(self.spark, self._before)
         returned = [_returned(store, int(each.executionId())) for each in executions]
-        return _shuffled(self._spark, executions) + sum(returned)
+        return _shuffled(self.spark, executions) + sum(returned)
 
 
 def _shuffled(spark: SparkSession, executions: Sequence[Any]) -> int:

@@ -18,11 +18,11 @@ from pruning import disable, enable, prune, report
 from pruning.results.prune_report import PruneReport
 from sample_data import layout
 from sample_data import tpcds as tpcds_files
+from sample_data.decided import decided
 from sample_data.layout import write_delta
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import Query, by_spark, spark_tables
 from sample_data.workload import WORKLOADS
-from tests.in_session import decided
 from tests.kept import kept_folder
 from tests.oracle import test_tpcds
 from tests.test_workloads import MADE_BY, SCALE

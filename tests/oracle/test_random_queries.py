@@ -22,9 +22,10 @@ from pruning import explain, prune, report
 from pruning.reasons import ReasonCode
 from pruning.results.table_explanation import TableExplanation
 from sample_data.confs import conf
+from sample_data.decided import decided
 from sample_data.plain_duckdb import load
 from sample_data.rows import Rows, by_value
-from tests.in_session import decided, in_session
+from tests.in_session import in_session
 from tests.oracle.answers import rows_of
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import check_filter, files_without_values, mentions

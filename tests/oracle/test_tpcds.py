@@ -30,12 +30,13 @@ from pruning.results.prune_report import PruneReport, TableReport
 from sample_data import layout
 from sample_data import tpcds as tpcds_files
 from sample_data.confs import CODE_GENERATION, conf
+from sample_data.decided import decided
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles, generate
 from sample_data.tpcds_answers import disagreement, disorder
 from sample_data.tpcds_queries import QUOTED, SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from tests.costs import ALWAYS
-from tests.in_session import decided, recorded_in_session
+from tests.in_session import recorded_in_session
 from tests.kept import kept_folder
 from tests.session.server import Server, server
 
