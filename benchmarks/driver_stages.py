@@ -111,7 +111,7 @@ def footers(files: int) -> list[dict[str, Any]]:
 
 def _keys(case: Case, stages: Stages) -> KeySummary:
     message = _sent(case, stages)
-    received = list(pieces(0, message, _OPTIONS.limits.key_message_bytes))
+    received = list(pieces(0, message))
     del message
     # From here on only work of the driver is measured; the work of tasks is done.
     stages.base = _settled() - sum(each.nbytes for each in received)

@@ -1,13 +1,13 @@
-"""`Limits`: every number by which pruning decides, with its unit, the reason for it, and the value that turns it off.
+"""`Limits`: the numbers of decisions that can be set, each with its unit, its reason, and the value that turns it off.
 
 Those of `ExecutionLimits`, which say how the work is done, are a part of the same table.
 
-Numbers of a format, of Spark's own defaults or of the machine's architecture are no limits and stay beside their code,
-and so do the sizes of texts, of blocks that a loop takes at a time, and of caches that outlive a call: calls with other
-limits share a cache, so its own constructor sets its size.
+Other numbers are constants beside their code: those of a format, of Spark's own defaults or of the machine, those of
+the work that nobody has a reason to set, and those of decisions without which no plan of a workload changes. The
+constructors of caches that outlive a call set their sizes, since calls with other limits share them.
 
-Measurements are of TPC-DS at scale 10 on two cores where no other is named. A limit without one rests on an argument,
-which an ablation by `Limits().without(name)` can test.
+Measurements are of TPC-DS at scale 10 on two cores where no other is named. `benchmarks/results/ablation-*.md` have the
+plans that change without each number of a decision; an ablation by `Limits().without(name)` repeats them.
 """
 
 from __future__ import annotations
@@ -53,40 +53,10 @@ class Limits(ExecutionLimits):
         1,
         1,
     )
-    useless_fpp: float = limit(
-        0.5,
-        "probability",
-        "a bloom that passes more drops fewer than half of the rows, even where not one matches",
-        1.0,
-        0.0,
-        1.0,
-    )
-    coarse_ranges: int = limit(
-        1 << 14,
-        "ranges",
-        "too many keys become so many: they follow clusters, and compare with every container's bounds at no cost",
-        1,
-        1,
-    )
-    max_key_points: int = limit(
-        1 << 22,
-        "rows",
-        "keys of several columns test containers as rows up to here; each takes a sort of all rows",
-        0,
-    )
 
     # Builds of a query.
     all_builds_timeout_seconds: float = limit(
         300.0, "seconds", "all builds of one prune() end by then, whatever each may take", 86_400.0, 0.001, 86_400.0
-    )
-    nearly_all: float = limit(
-        0.95,
-        "share",
-        "a container with so much of a column's span is taken to hold some key, whatever the keys are",
-        2.0,
-    )
-    sampled_files: int = limit(
-        2, "files", "footers of the largest files stand for all, where statistics say nothing", 1, 1
     )
 
     # The cost model: what a filter may cost, and the shares of rows where statistics say little.
@@ -177,7 +147,6 @@ class Limits(ExecutionLimits):
         1,
         1000,
     )
-    blind_ranges: int = limit(8, "ranges", "ranges of a column that are pushed where no statistics are known", 1, 1)
     tuple_ranges: int = limit(
         8,
         "ranges",
@@ -185,7 +154,6 @@ class Limits(ExecutionLimits):
         1,
         1,
     )
-    tuple_columns: int = limit(3, "columns", "each pair of them is tried in both orders", 1, 1)
     page_span: float = limit(
         0.25,
         "share",

@@ -433,7 +433,7 @@ MUTANTS = {
         run_of("pruning/query/test_planner.py"),
     ),
     "united-keys-lack-those-of-other-places": Mutant(
-        *("pruning/query/planner.py", "united([found[it] for it in ids], self.options.limits) if each.united else", ""),
+        *("pruning/query/planner.py", "united([found[it] for it in ids]) if each.united else", ""),
         run_of("pruning/query/test_planner.py"),
     ),
     "spark-copies-no-conditions": Mutant(

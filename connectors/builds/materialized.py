@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from connectors.connector_names import file_formats
 from connectors.jobs.executed_plan import execution_released
-from connectors.keys.frame import key_types
+from connectors.keys.frame import DRIVER_PARTITIONS, key_types
 from connectors.keys.local import built
 from connectors.registry import before_execution
 from connectors.spark.jvm import JavaFile, instance, jvm_session
@@ -144,7 +144,7 @@ def local_rows(spark: SparkSession, plan: Any, name: str, limits: Limits = LIMIT
     logger.debug("The build of %s runs as a job", name)
     # Few calls over py4j, since each waits for the calls of concurrent builds.
     rows = instance(spark, _ROWS, own_session(spark), plan, limits.joined_rows, limits.joined_long_rows)
-    execution = rows.execution(limits.driver_partitions)
+    execution = rows.execution(DRIVER_PARTITIONS)
     before_execution(spark, execution.optimizedPlan())
     with execution_released(spark, execution):
         count = int(rows.collect())

@@ -17,6 +17,7 @@ from connectors.cli.calibrate_trials import Trials
 from connectors.spark.jvm import hadoop_conf, java_names
 from pruning.cost.rates import NANOSECONDS, CostRates
 
+# Bytes that Java takes from a stream at a time.
 _BUFFER = 1 << 16
 _TRIALS = Trials()
 

@@ -64,6 +64,10 @@ logger = logging.getLogger("scanprune")
 _CASE_CONF = "spark.sql.caseSensitive"
 # Columns that a message names.
 _NAMED = 3
+# Files at most of which one job fetches statistics of all columns: each job takes 0.2 s.
+_WHOLE_LOG_FILES = 2_000
+# Columns at most that it fetches: tables keep statistics of so many by default.
+_WHOLE_LOG_COLUMNS = 32
 # Errors of Spark, Delta and Arrow at metadata that cannot be read or is malformed.
 _TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
 
@@ -253,10 +257,9 @@ class DeltaTable:
             [listing.reference(index) for index in files.tolist()],
             [self._footer_column(column) for column, _ in _typed(columns) if not column.is_partition],
             None if projected is None else self._physical(projected),
-            storage_of(self._df.sparkSession, self._limits),
+            storage_of(self._df.sparkSession),
             self._footers,
             case_sensitive=self._is_case_sensitive,
-            threads=self._limits.footer_threads,
         )
         self._add(*result.problems)
         self._reader_limits = self._reader_limits.union(result.limits)
@@ -313,7 +316,7 @@ class DeltaTable:
         if self._catalog.is_fetched:
             return None
         try:
-            few = 0 <= self._snapshot.count() <= self._limits.whole_log_files
+            few = 0 <= self._snapshot.count() <= _WHOLE_LOG_FILES
             asked = [*columns, *(self._columns() if few else ())]
             self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(asked)])
         except (*_TROUBLE, PruningError):
@@ -323,7 +326,7 @@ class DeltaTable:
 
     def _columns(self) -> Iterator[Column]:
         """The top-level columns, at most as many as Delta keeps statistics of by default."""
-        for each in self.schema.fields[: self._limits.whole_log_columns]:
+        for each in self.schema.fields[:_WHOLE_LOG_COLUMNS]:
             name = quoted(each.name)
             yield resolve(self.schema, name, table=self.name, case_sensitive=True, partitions=self.partition_columns)
 

@@ -15,9 +15,13 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from connectors.spark.jvm import has_jvm, jvm_context
-from pruning.limits import LIMITS, Limits
 
 logger = logging.getLogger("scanprune")
+
+# Seconds below which builds show no progress.
+_SLOW_SECONDS = 2.0
+# Seconds between lines of progress in a log.
+_LINE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +34,9 @@ class Progress:
     total: int | None
 
 
-def tasks_of(spark: SparkSession, tag: str, *, is_slow: bool) -> tuple[int, int | None]:
-    """The finished and the known tasks of the jobs with a tag; the JVM is not called unless the build `is_slow`."""
-    if not is_slow or not has_jvm(spark):
+def tasks_of(spark: SparkSession, tag: str, seconds: float) -> tuple[int, int | None]:
+    """The finished and the known tasks of the jobs with a tag; the JVM is not called before a build is slow."""
+    if seconds < _SLOW_SECONDS or not has_jvm(spark):
         return 0, None
     try:
         tracker: Any = jvm_context(spark).statusTracker()
@@ -49,11 +53,10 @@ def tasks_of(spark: SparkSession, tag: str, *, is_slow: bool) -> tuple[int, int 
 class Display:
     """Shows progress of builds that are slow, until it is closed."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
-        self._limits = limits
+    def __init__(self) -> None:
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._next_line = limits.progress_seconds
+        self._next_line = _SLOW_SECONDS
 
     def close(self) -> None:
         """Removes the bars from the terminal."""
@@ -62,13 +65,13 @@ class Display:
 
     def show(self, builds: Sequence[Progress]) -> None:
         """Shows the progress of running builds."""
-        slow = [each for each in builds if each.seconds >= self._limits.progress_seconds]
+        slow = [each for each in builds if each.seconds >= _SLOW_SECONDS]
         if not slow:
             return
         if sys.stderr.isatty():
             self._draw(slow)
         elif max(each.seconds for each in slow) >= self._next_line:
-            self._next_line += self._limits.progress_line_seconds
+            self._next_line += _LINE_SECONDS
             for each in slow:
                 logger.info("Collecting the keys of %s: %s after %.0f s", each.subject, _tasks(each), each.seconds)
 

@@ -24,13 +24,16 @@ from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
 from connectors.spark.jvm import cancelled_job, error_kind, failed_build, has_jvm, java_names, jvm_session
-from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
 T = TypeVar("T")
+# Seconds after which builds that run are looked at again.
+_POLL_SECONDS = 0.2
+# Seconds within which cancelled jobs end, unless the driver still plans them.
+_CANCEL_SECONDS = 2.0
 # In the form of Spark's own error, by which the query ends.
 _INTERRUPTED = "[SPARK_JOB_CANCELLED] The thread of the query was interrupted"
 # The property of a thread by which a session that prunes its queries leaves those of builds alone (SessionRule.java).
@@ -45,18 +48,17 @@ class Build(Generic[T]):
     action: Callable[[], T]
 
 
-def run(  # noqa: PLR0913 - keywords
+def run(
     spark: SparkSession,
     action: Callable[[], T],
     *,
     timeout: float,
     description: str,
-    limits: Limits = LIMITS,
     on_progress: Callable[[Sequence[Progress]], None] | None = None,
 ) -> T | Reason:
     """The result of `action`; a `Reason` where it fails or takes longer than `timeout` seconds."""
     builds = [Build(description, action)]
-    (result,) = run_all(spark, builds, timeout=timeout, limits=limits, on_progress=on_progress)
+    (result,) = run_all(spark, builds, timeout=timeout, on_progress=on_progress)
     return result
 
 
@@ -65,7 +67,6 @@ def run_all(
     builds: Sequence[Build[T]],
     *,
     timeout: float,
-    limits: Limits = LIMITS,
     on_progress: Callable[[Sequence[Progress]], None] | None = None,
 ) -> list[T | Reason]:
     """The result of each build, all run at the same time, each with `timeout` seconds.
@@ -73,23 +74,23 @@ def run_all(
     Progress goes to `on_progress`, or else to the terminal or the log. An exception in the calling thread, such
     as `KeyboardInterrupt`, cancels every build and goes on.
     """
-    running = [_Running(spark, build, time.monotonic() + timeout, limits) for build in builds]
+    running = [_Running(spark, build, time.monotonic() + timeout) for build in builds]
     try:
         for each in running:
             each.start()
-        with closing(Display(limits)) as display:
-            _wait(running, on_progress or display.show, limits)
+        with closing(Display()) as display:
+            _wait(running, on_progress or display.show)
     finally:
         for each in running:
             each.end()
     return [each.result(timeout) for each in running]
 
 
-def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progress]], None], limits: Limits) -> None:
+def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progress]], None]) -> None:
     """Waits until each build is done or past its deadline; a build past its deadline is cancelled."""
     pending = list(running)
     while pending:
-        wait([each.future for each in pending], timeout=limits.poll_seconds, return_when=FIRST_COMPLETED)
+        wait([each.future for each in pending], timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
         pending = [each for each in pending if not each.future.done()]
         for each in pending:
             if time.monotonic() >= each.deadline:
@@ -108,7 +109,6 @@ class _Running(Generic[T]):
     spark: SparkSession
     build: Build[T]
     deadline: float
-    limits: Limits
     future: Future[T] = field(default_factory=Future)
     tag: str = field(default_factory=lambda: f"scanprune-{uuid.uuid4().hex}")
     started: float = field(default_factory=time.monotonic)
@@ -147,13 +147,13 @@ class _Running(Generic[T]):
             return
         if self.future.done():
             # The result is complete; the thread only removes its tag.
-            self._thread.join(self.limits.cancel_seconds)
+            self._thread.join(_CANCEL_SECONDS)
             return
         self.is_cancelled = True
-        until = time.monotonic() + self.limits.cancel_seconds
+        until = time.monotonic() + _CANCEL_SECONDS
         while self._thread.is_alive() and time.monotonic() < until:
             self._cancel()
-            self._thread.join(self.limits.poll_seconds)
+            self._thread.join(_POLL_SECONDS)
         if self._thread.is_alive():
             threading.Thread(target=self._cancel_to_the_end, name=f"end of {self.build.subject}", daemon=True).start()
 
@@ -161,7 +161,7 @@ class _Running(Generic[T]):
         """Cancels until the thread ends, since a job can be cancelled only after it was submitted."""
         while self._thread is not None and self._thread.is_alive():
             self._cancel()
-            self._thread.join(max(self.limits.cancel_seconds, self.limits.poll_seconds))
+            self._thread.join(_CANCEL_SECONDS)
 
     def _cancel(self) -> None:
         try:
@@ -176,7 +176,7 @@ class _Running(Generic[T]):
     def progress(self) -> Progress:
         """The progress of the build; tasks are counted only after some seconds, since counting calls the JVM."""
         seconds = time.monotonic() - self.started
-        done, total = tasks_of(self.spark, self.tag, is_slow=seconds >= self.limits.progress_seconds)
+        done, total = tasks_of(self.spark, self.tag, seconds)
         return Progress(self.build.subject, seconds, done, total)
 
     def result(self, timeout: float) -> T | Reason:
@@ -262,7 +262,7 @@ class BuildScheduler:
         if remaining <= 0:
             return [self._too_late(each.subject) for each in wanted]
         own = self.options.build_timeout_seconds
-        results = run_all(self.spark, wanted, timeout=min(own, remaining), limits=self.options.limits)
+        results = run_all(self.spark, wanted, timeout=min(own, remaining))
         for each in results:
             if isinstance(each, Reason) and each.code is ReasonCode.BUILD_CANCELLED:
                 self.cancel(each)

@@ -36,6 +36,12 @@ from pruning.reasons import Reason
 from pruning.values.types import Physical, ValueType
 
 _SOURCE_LENGTH = 80
+# Partitions of a build on the driver: each gives up to `driver_rows` or `joined_rows`, and all of them share it.
+DRIVER_PARTITIONS = 32
+# Bytes of a key: one longer key has the workers collect all of them.
+_DRIVER_KEY_BYTES = 256
+# Bytes that such a build may read, since it runs a second time if it has too many rows for the driver.
+_DRIVER_BUILD_BYTES = 64 << 20
 
 
 def collect(spark: SparkSession, df: DataFrame, options: PruningOptions, name: str) -> KeySummary | Reason:
@@ -52,7 +58,7 @@ def collect_all(
     spark: SparkSession, frames: Sequence[tuple[DataFrame, str]], options: PruningOptions
 ) -> list[KeySummary | Reason]:
     """The result of `collect` for each DataFrame and name, collected at the same time."""
-    run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds, limits=options.limits)
+    run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds)
     types = [key_types(df.schema, name) for df, name in frames]
     wanted = [
         KeyFrame(df, (KeyColumns(name, tuple(range(len(found))), tuple(found)),))
@@ -115,9 +121,8 @@ def _collect(frame: KeyFrame, options: PruningOptions) -> list[KeySummary]:
     few = few_rows(df, [types[at] for at in range(len(df.columns))], options, frame.at_least)
     if few is not None:
         return _summaries_here(frame, *few, limits)
-    size = options.limits.key_message_bytes
-    pieces = df.mapInArrow(partial_task(frame.keys, limits, size), PIECES_DDL)
-    merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits, size), PIECES_DDL)
+    pieces = df.mapInArrow(partial_task(frame.keys, limits), PIECES_DDL)
+    merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits), PIECES_DDL)
     with broadcasts_released(merged):
         received = sorted(messages(merged.toArrow().to_batches()))
     numbers = [number for number, _ in received]
@@ -168,12 +173,11 @@ def few_rows(
 
     It is not run if `at_least`, the rows known to exist, are too many.
     """
-    limits = options.limits
     most = _most_rows(types, options)
     if most < 1 or most <= at_least or not has_jvm(df.sparkSession):
         return None
-    cut = _limited(_shortened(df, types, limits.driver_key_bytes).coalesce(limits.driver_partitions), most)
-    if _bytes_read(cut) > limits.driver_build_bytes:
+    cut = _limited(_shortened(df, types).coalesce(DRIVER_PARTITIONS), most)
+    if _bytes_read(cut) > _DRIVER_BUILD_BYTES:
         return None
     with broadcasts_released(cut):
         rows = cut.toArrow()
@@ -183,10 +187,10 @@ def few_rows(
     return cut, rows.drop_columns(_IS_LONG)
 
 
-def _shortened(df: DataFrame, types: Sequence[ValueType], most_bytes: int) -> DataFrame:
-    """The keys, with NULL for values longer than `most_bytes`, and a column that is True for rows with such a value."""
+def _shortened(df: DataFrame, types: Sequence[ValueType]) -> DataFrame:
+    """The keys, with NULL for values that are too long, and a column that is True for rows with such a value."""
     too_long = {
-        name: F.coalesce(F.octet_length(F.col(name)) > most_bytes, F.lit(False))  # noqa: FBT003
+        name: F.coalesce(F.octet_length(F.col(name)) > _DRIVER_KEY_BYTES, F.lit(False))  # noqa: FBT003
         for name, type_ in zip(df.columns, types, strict=True)
         if type_.physical is Physical.BYTES and type_.name != "decimal"
     }
@@ -199,7 +203,7 @@ def _shortened(df: DataFrame, types: Sequence[ValueType], most_bytes: int) -> Da
 def _most_rows(types: Sequence[ValueType], options: PruningOptions) -> int:
     limits = options.limits
     is_long = any(each.physical is Physical.BYTES for each in types)
-    width = (max(_NUMBER_BYTES, limits.driver_key_bytes) if is_long else _NUMBER_BYTES) * len(types)
+    width = (_DRIVER_KEY_BYTES if is_long else _NUMBER_BYTES) * len(types)
     most = limits.driver_long_rows if is_long else limits.driver_rows
     return min(most, limits.max_build_keys, options.max_build_bytes // width)
 

@@ -112,13 +112,13 @@ def _from_frame(
         # A later join runs the key query again and may need other keys. An exact read uses the keys of this moment.
         return _always_true(spark, key_input, reason, options, exact=exact)
     if summary.exact or not exact:
-        return Collected(key_input, key_filter(key_input.columns, summary, options.limits), summary, None)
+        return Collected(key_input, key_filter(key_input.columns, summary), summary, None)
     # The semi join reads the keys again, so it must read the keys that are summarised.
     frame, trouble = _pinned(spark, key_input.data.distinct(), key_input, options)
     if not trouble:
         again = spark_keys.collect(spark, frame, options, key_input.name)
         if isinstance(again, KeySummary):
-            return Collected(key_input, key_filter(key_input.columns, again, options.limits), again, frame)
+            return Collected(key_input, key_filter(key_input.columns, again), again, frame)
         trouble = (again,)
     return Collected(key_input, KeyFilter.unknown(key_input.columns, "DataFrame", *trouble), None, frame)
 
@@ -136,7 +136,6 @@ def _pinned(
         keys.localCheckpoint,
         timeout=options.build_timeout_seconds,
         description=key_input.name,
-        limits=options.limits,
     )
     if isinstance(result, Reason):
         return keys, (result, Reason(ReasonCode.UNPINNED_KEYS, key_input.name))
@@ -149,11 +148,11 @@ def _from_local(spark: SparkSession, key_input: KeyInput, options: PruningOption
         return _always_true(spark, key_input, refusals[0], options, exact=exact)
     if isinstance(key_input.data, KeySummary):
         summary = local_keys.summary_of(key_input.data, _types(key_input), options, key_input.name)
-        return Collected(key_input, key_filter(key_input.columns, summary, options.limits), summary, None)
+        return Collected(key_input, key_filter(key_input.columns, summary), summary, None)
     table = local_keys.key_table(key_input.data, _types(key_input), key_input.name)
     summary = local_keys.summary_of_table(table, options, key_input.name, source=type(key_input.data).__name__)
     frame = _table_frame(spark, table) if exact and not summary.exact else None
-    return Collected(key_input, key_filter(key_input.columns, summary, options.limits), summary, frame)
+    return Collected(key_input, key_filter(key_input.columns, summary), summary, frame)
 
 
 def _types(key_input: KeyInput) -> list[ValueType]:
@@ -232,8 +231,7 @@ def row_keys(spark: SparkSession, collected: Collected, decision: FilterDecision
     summary = collected.summary
     match decision.test:
         case RowFilter.SEMI_JOIN if summary is not None and summary.exact:
-            most = options.limits.broadcast_key_bytes
-            frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary), most)
+            frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary))
             return RowKeys(collected.columns, frame, broadcast)
         case RowFilter.SEMI_JOIN:
             return RowKeys(collected.columns, collected.frame)

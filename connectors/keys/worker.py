@@ -15,9 +15,10 @@ from pruning.values.types import ValueType
 
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
-# A message is split into pieces that fit into a row of a shuffle and into a message of Spark Connect.
 PIECES_DDL = "number int, piece int, pieces int, data binary"
 _SCHEMA = pa.schema([("number", pa.int32()), ("piece", pa.int32()), ("pieces", pa.int32()), ("data", pa.binary())])
+# Bytes of a piece of a message, which has to fit into a row of a shuffle and a message of Spark Connect.
+_PIECE_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,10 @@ class KeyColumns:
         builder.add([coded(batch.column(at), type_) for at, type_ in zip(self.places, self.types, strict=True)])
 
 
-def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int) -> Task:
+def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits) -> Task:
     """The task that collects the wanted keys of one partition, even an empty one, and gives a message for each.
 
-    Messages are numbered across partitions. The limits apply to all keys together; a piece of a message has at most
-    `piece_bytes`.
+    Messages are numbered across partitions. The limits apply to all keys together.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,12 +52,12 @@ def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: i
         partition = context.partitionId()
         for at, builder in enumerate(builders):
             builder.close(partition)
-            yield from pieces(partition * len(builders) + at, builder.to_bytes(), piece_bytes)
+            yield from pieces(partition * len(builders) + at, builder.to_bytes())
 
     return run
 
 
-def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int) -> Task:
+def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits) -> Task:
     """The single task that merges the wanted keys of all partitions; it runs even without input."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,7 +65,7 @@ def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int
         for number, message in messages(batches):
             builders[number % len(builders)].merge(KeyBuilder.from_bytes(message))
         for at, builder in enumerate(builders):
-            yield from pieces(at, builder.to_bytes(), piece_bytes)
+            yield from pieces(at, builder.to_bytes())
 
     return run
 
@@ -74,7 +74,7 @@ def _builders(wanted: Sequence[KeyColumns], limits: KeyLimits) -> list[KeyBuilde
     return [KeyBuilder(each.types, limits.shared(len(wanted))) for each in wanted]
 
 
-def pieces(number: int, message: bytes, size: int) -> Iterator[pa.RecordBatch]:
+def pieces(number: int, message: bytes, size: int = _PIECE_BYTES) -> Iterator[pa.RecordBatch]:
     """A message as rows of `PIECES_DDL`, one batch for each `size` bytes; `number` is unique within a job."""
     count = max(1, -(-len(message) // size))
     for piece in range(count):

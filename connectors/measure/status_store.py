@@ -18,6 +18,9 @@ from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_context,
 from connectors.spark.session_state import state_of
 from pruning.limits import LIMITS, Limits
 
+# Seconds after which a report looks again for the end of an action.
+_POLL_SECONDS = 0.01
+
 
 def sql_store(spark: SparkSession) -> Any:
     """Spark's store of executions, their plans and metrics."""
@@ -49,7 +52,7 @@ def finished_executions(
             executions = [one.get()] if one.isDefined() else []
         if all(_is_written(each) or _runs(spark, each) for each in executions) or time.monotonic() > deadline:
             return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
-        time.sleep(limits.report_poll_seconds)
+        time.sleep(_POLL_SECONDS)
 
 
 def last_execution(spark: SparkSession) -> int:

@@ -20,7 +20,6 @@ from connectors.parquet.row_groups import FileRef
 from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names, jvm_session
 from connectors.spark.own_queries import own_query
 from connectors.spark.transfer import JvmList
-from pruning.limits import LIMITS, Limits
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
@@ -35,6 +34,8 @@ _PINNED = JavaFile("connectors.parquet", "PinnedFileIndex")
 _LISTED = JavaFile("connectors.parquet", "ListedFiles")
 # A file written twice within a tick of the store's clock has the same time, and clocks differ by seconds.
 _SETTLED_MILLISECONDS = 60_000
+# Files that are looked at, before and after a build: to look at more costs more than the build.
+_FINGERPRINT_FILES = 32
 # Nodes that Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 
@@ -179,9 +180,9 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
     )
 
 
-def listed_files(spark: SparkSession, leaves: Sequence[Any], limits: Limits = LIMITS) -> Any:
+def listed_files(spark: SparkSession, leaves: Sequence[Any]) -> Any:
     """The files that each leaf of a plan reads, as a list of the JVM; see `ListedFiles.java`."""
-    return instance(spark, _LISTED, jvm_session(spark), leaves, _SETTLED_MILLISECONDS, limits.fingerprint_files)
+    return instance(spark, _LISTED, jvm_session(spark), leaves, _SETTLED_MILLISECONDS, _FINGERPRINT_FILES)
 
 
 def with_new_column_ids(df: DataFrame) -> DataFrame:

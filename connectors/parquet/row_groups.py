@@ -15,8 +15,7 @@ from connectors.parquet.footer import Footer, Schemas, chunk_metadata, parse_foo
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
 from connectors.parquet.schema import FooterColumn, leaves_under, locate
 from connectors.parquet.writers import Fault
-from connectors.spark.files import Storage
-from pruning.limits import LIMITS
+from connectors.spark.files import FOOTER_THREADS, Storage
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values import encoding as code
@@ -98,7 +97,6 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
     cache: FooterCache,
     *,
     case_sensitive: bool = False,
-    threads: int = LIMITS.footer_threads,
 ) -> FooterResult:
     """The row groups of `files`, with indexes of `files` as parents; no content of storage raises an exception.
 
@@ -108,7 +106,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
     """
     gathered = _Gathered([_Series(column, column.type) for column in columns if column.type is not None])
     problems: list[Reason] = []
-    for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache, threads), strict=True)):
+    for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
         if isinstance(footer, Exception):
             gathered.add_unknown(index, file)
             problems.append(unread(file, footer))
@@ -126,16 +124,14 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
     return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(misled, digits))
 
 
-def load_footers(
-    files: Sequence[FileRef], storage: Storage, cache: FooterCache, threads: int
-) -> Iterator[Footer | Exception]:
-    """The footer of each file, in order, or the error; footers that are not cached are read by `threads` threads."""
+def load_footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
+    """The footer of each file, in order, or the error; footers that are not cached are read by several threads."""
     cached = [cache.get(file) for file in files]
     if all(each is not None for each in cached):
         # Starting threads would cost more than all the rest.
         yield from (each for each in cached if each is not None)
         return
-    with ThreadPoolExecutor(threads, thread_name_prefix="footers") as pool:
+    with ThreadPoolExecutor(FOOTER_THREADS, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
 
 

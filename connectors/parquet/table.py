@@ -77,7 +77,7 @@ def parquet_table(  # noqa: PLR0913, PLR0917 - what a source is made of
 ) -> ParquetTable:
     """The table that `df` reads, whose `files` are known; footers are cached in `cache`, the session's if None."""
     footers = state_of(spark).slot(FooterCache) if cache is None else cache
-    return ParquetTable(name, df, files, _Footers(storage_of(spark, limits), footers, limits))
+    return ParquetTable(name, df, files, _Footers(storage_of(spark), footers, limits))
 
 
 class ParquetConnector(Connector):
@@ -246,7 +246,6 @@ class ParquetTable:
             self._footers.storage,
             self._footers.cache,
             case_sensitive=case_sensitive,
-            threads=limits.footer_threads,
         )
         self._add(*result.problems)
         self._reader_limits = self._reader_limits.union(result.limits)

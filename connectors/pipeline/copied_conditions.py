@@ -18,6 +18,7 @@ from connectors.columns import Column
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.scan.capabilities import capabilities_of
 from connectors.scan.decision import plan_column
+from connectors.spark.files import FOOTER_THREADS
 from pruning.errors import PruningError
 from pruning.query.plan import Node, Relation
 from pruning.reasons import Reason
@@ -71,7 +72,7 @@ class _Copies:
             return found.is_partition
         every = np.arange(len(table.files([found])))
         # The log of a table does not tell, so footers are read, as many as are read at the same time.
-        if len(every) > self.metadata.limits.footer_threads:
+        if len(every) > FOOTER_THREADS:
             return False
         seen = table.row_groups(every, [found], ()).columns.get(found.name)
         return seen is not None and not seen.may_have_bloom_filters

@@ -153,7 +153,7 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySumma
     if isinstance(table, Reason):
         return ()
     column = plan_column(table, relation, runtime_filter.probe.column)
-    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys, limits)
+    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns
     files = table.files(list(columns.values()))

@@ -98,7 +98,7 @@ class PlanMetadata:
                 self.table(each)
         if len(self._fetches) > 1:
             timeout = self.limits.all_builds_timeout_seconds
-            found = run_all(self.plan.spark, self._fetches, timeout=timeout, limits=self.limits)
+            found = run_all(self.plan.spark, self._fetches, timeout=timeout)
             cancelled = (each for each in found if isinstance(each, Reason) and each.code is ReasonCode.BUILD_CANCELLED)
             return next(cancelled, None)
         return None

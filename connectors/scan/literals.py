@@ -24,20 +24,22 @@ _DAY_MICROS = 86_400_000_000
 _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 # The default of `spark.sql.parquet.pushdown.inFilterThreshold`: of a longer list, Parquet files see the span.
 _LISTED_APART = 10
+# Ranges that are compared one after the other; more by halves.
+_IN_A_ROW = 4
 
 
-def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a_row) -> str:
+def ranges_sql(column: str, ranges: RangeSet) -> str:
     """A predicate that is TRUE exactly where `column` (SQL text) lies in `ranges`; NULL where it is NULL.
 
-    More ranges than `in_a_row` become a binary search, so that a row is compared with few of them. Storage skips as
-    much as with an OR of all ranges: bounds that reach a range also reach the halves that hold it.
+    Many ranges become a binary search, so that a row is compared with few of them. Storage skips as much as with an OR
+    of all ranges: bounds that reach a range also reach the halves that hold it.
 
     >>> print(ranges_sql("`k`", RangeSet.of_codes(ValueType("int"), code.encode(ValueType("int"), [1, 2, 7]))))
     ((`k` >= 1 AND `k` <= 2) OR (`k` >= 7 AND `k` <= 7))
     """
     if ranges.is_none:
         return "false"
-    return _search(column, ranges, 0, len(ranges), in_a_row)
+    return _search(column, ranges, 0, len(ranges))
 
 
 def tuple_ranges_sql(columns: Sequence[str], predicate: PushedTupleRanges) -> str:
@@ -130,13 +132,13 @@ def _is_least(low: int | bytes) -> bool:
     return low == b"" if isinstance(low, bytes) else int(low) == LEAST
 
 
-def _search(column: str, ranges: RangeSet, first: int, end: int, in_a_row: int) -> str:
+def _search(column: str, ranges: RangeSet, first: int, end: int) -> str:
     """The ranges from `first` up to `end` as a balanced tree: a chain would overflow Spark's recursive traversals."""
     if end - first == 1:
         return _range_sql(column, ranges, first)
     middle = (first + end) // 2
-    below, above = (_search(column, ranges, *part, in_a_row) for part in ((first, middle), (middle, end)))
-    if end - first <= in_a_row:
+    below, above = (_search(column, ranges, *part) for part in ((first, middle), (middle, end)))
+    if end - first <= _IN_A_ROW:
         return f"({below} OR {above})"
     least = literal_sql(ranges.type, ranges.lows[middle], is_low=True)
     return f"(({column} < {least} AND {below}) OR ({column} >= {least} AND {above}))"

@@ -21,13 +21,15 @@ from connectors.spark.scan_text import with_scan_text
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.bitmap import Bitmap
 from pruning.keys.xxhash64 import SPARK_SEED
-from pruning.limits import LIMITS, Limits
+from pruning.limits import Limits
 from pruning.scan.pushdown import PushedPredicate
 from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
 from pruning.values.types import ValueType
 
 _KEY = "__scanprune_key_"
 _LITERAL = frozenset({RowFilter.RANGES, RowFilter.IN_LIST})
+# Bytes of the keys of a semi join that go to every executor; more are shuffled to the rows.
+_BROADCAST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,6 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
 
     Spark shows `text` where it shows the plan of the scan.
     """
-    in_a_row = limits.ranges_in_a_row
     kept = plan.files.kept
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
@@ -70,7 +71,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
         for predicate in plan.predicates
         if not any(_implies(decision, predicate) for decision in plan.decisions)
     ]
-    conditions = [_pushed(columns[predicate.column], predicate, in_a_row) for predicate in predicates]
+    conditions = [_pushed(columns[predicate.column], predicate) for predicate in predicates]
     conditions += [
         tuple_ranges_sql([columns[name].sql for name in predicate.columns], predicate)
         for predicate in plan.tuple_predicates
@@ -88,8 +89,8 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
 
 
-def _pushed(column: Column, predicate: PushedPredicate, in_a_row: int) -> str:
-    found = ranges_sql(column.sql, predicate.ranges, in_a_row)
+def _pushed(column: Column, predicate: PushedPredicate) -> str:
+    found = ranges_sql(column.sql, predicate.ranges)
     return f"({found} OR {column.sql} IS NULL)" if predicate.null else found
 
 
@@ -113,18 +114,13 @@ def _free_names(df: DataFrame, count: int) -> list[str]:
     return [f"{prefix}{index}" for index in range(count)]
 
 
-def keys_frame(
-    spark: SparkSession,
-    types: Sequence[ValueType],
-    arrays: Sequence[pa.Array],
-    broadcast_bytes: int = LIMITS.broadcast_key_bytes,
-) -> tuple[DataFrame, bool]:
-    """A DataFrame of key columns held on the driver, and True if it takes at most `broadcast_bytes`."""
+def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
+    """A DataFrame of key columns held on the driver, and True if it is small enough for a broadcast."""
     names = [f"{_KEY}{index}" for index in range(len(arrays))]
     table = pa.Table.from_arrays(list(arrays), names=names)
     # Without a schema, local timestamps would go through the session's time zone.
     schema = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
-    return spark.createDataFrame(table, schema), table.nbytes <= broadcast_bytes
+    return spark.createDataFrame(table, schema), table.nbytes <= _BROADCAST_BYTES
 
 
 def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataFrame:
@@ -164,7 +160,7 @@ def _literal_test(decision: FilterDecision, column: Column, limits: Limits) -> s
         case RowFilter.IN_LIST, False:
             return hidden_sql(in_list_sql(column.sql, domain.type, domain.ranges.points()))
         case _, is_pushed:
-            text = ranges_sql(column.sql, domain.ranges, limits.ranges_in_a_row)
+            text = ranges_sql(column.sql, domain.ranges)
             return text if is_pushed else hidden_sql(text)
 
 

@@ -48,6 +48,9 @@ from pruning.results.verdict import NOTHING_TO_PRUNE
 
 logger = logging.getLogger("scanprune")
 
+# Seconds after which an interrupt while a query is planned comes again, when the query runs.
+_INTERRUPT_AGAIN_SECONDS = 0.05
+
 _RULE = JavaFile(
     "connectors.session",
     "SessionRule",
@@ -100,7 +103,7 @@ class SessionPruning:
                     logger.warning("SessionRule.java tells of %r, which is not known", event)
         except KeyboardInterrupt:
             # Raised here, it would break the connection on which Java waits for this call.
-            threading.Timer(self._limits.interrupt_again_seconds, _thread.interrupt_main).start()
+            threading.Timer(_INTERRUPT_AGAIN_SECONDS, _thread.interrupt_main).start()
         return None
 
     def _asked(self, query: Any) -> tuple[SparkSession, PruningOptions]:

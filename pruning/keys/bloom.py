@@ -37,6 +37,8 @@ _DROP_BELOW = 0.6
 _SPARE_BITS = 1.125
 # In a filter of few words two items often share all positions, however many bits there are for each item.
 _LEAST_WORDS = 128
+# Probability: a bloom that passes more drops fewer than half of the rows, even where not one matches.
+_USELESS_FPP = 0.5
 _V1_POSITIONS = 1 << 31
 _HEADERS = {VERSION_1: struct.Struct(">iii"), VERSION_2: struct.Struct(">iiii")}
 
@@ -118,6 +120,11 @@ class BloomFilter:
     def expected_fpp(self) -> float:
         """The false positive rate that follows from the share of set bits."""
         return float(self.fill_ratio**self.hash_count)
+
+    @property
+    def is_useless(self) -> bool:
+        """True if the filter passes most of what does not match."""
+        return self.expected_fpp > _USELESS_FPP
 
     def adding(self, hashes: Hashes) -> BloomFilter:
         """A filter with the items of this one and `hashes`."""

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pruning.errors import PruningError
-from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import NAN_CODE, KeyLimits, KeySet, pack, unpack
 from pruning.keys.summary import KeyColumn, KeyRows, KeySummary
 from pruning.reasons import Reason, ReasonCode
@@ -187,7 +186,7 @@ class KeyBuilder:
             msg = f"Cannot finish the keys of {source}: expected {partitions} partitions, found {found}"
             raise IncompleteBuildError(msg)
         bloom = self._tuples.filter()
-        if bloom is not None and self._is_useless(bloom):
+        if bloom is not None and bloom.is_useless:
             bloom = None
         is_exact = self._tuples.is_exact
         rows = self._tuples.rows() if is_exact else ()
@@ -204,9 +203,6 @@ class KeyBuilder:
             versions=MappingProxyType(dict(versions)),
             reasons=(*reasons, *self._reasons(subject or source)),
         )
-
-    def _is_useless(self, bloom: BloomFilter) -> bool:
-        return bloom.expected_fpp > self.limits.useless_fpp
 
     def _column(self, at: int) -> KeyColumn:
         keys, type_ = self._columns[at], self.types[at]
@@ -225,7 +221,7 @@ class KeyBuilder:
         limits = f"more than {self.limits.keys:,} keys or {self.limits.nbytes:,} bytes in {self.rows:,} rows"
         yield Reason(ReasonCode.KEYS_OVER_LIMIT, subject, limits)
         bloom = self._tuples.filter()
-        if bloom is not None and self._is_useless(bloom):
+        if bloom is not None and bloom.is_useless:
             passed = f"it would pass {bloom.expected_fpp:.0%} of what does not match"
             yield Reason(ReasonCode.BLOOM_TOO_FULL, subject, passed)
 

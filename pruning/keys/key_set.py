@@ -28,39 +28,28 @@ from pruning.values.types import ValueType
 
 # The code of NaN in a key set: above those of every other float; `float_values` converts it back to NaN.
 NAN_CODE = 0x7FF8000000000000
+# Bytes of keys that wait unsorted, or as many as are sorted: each sort takes all of them.
+_BUFFER_BYTES = 16 << 20
 Columns: TypeAlias = tuple[Codes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """Limits of keys and bytes of an exact key set, and of the bloom filter and coarse ranges of a larger one.
+    """Limits of keys and bytes of an exact key set, and of the bloom filter of a larger one.
 
-    - `fpp`: the false positive rate of the bloom up to `room` times `keys`; above `useless_fpp` there is none
-    - `ranges`: coarse ranges at most
-    - `buffer`: bytes of keys that are buffered unsorted
+    `fpp` is the false positive rate of the bloom up to `room` times `keys`.
     """
 
     keys: int
     nbytes: int
     fpp: float
     room: int = LIMITS.bloom_room
-    useless_fpp: float = LIMITS.useless_fpp
-    ranges: int = LIMITS.coarse_ranges
-    buffer: int = LIMITS.key_buffer_bytes
 
     @staticmethod
     def of(options: PruningOptions) -> KeyLimits:
         """The limits that the options set."""
         limits = options.limits
-        return KeyLimits(
-            limits.max_build_keys,
-            options.max_build_bytes,
-            limits.bloom_fpp,
-            limits.bloom_room,
-            limits.useless_fpp,
-            limits.coarse_ranges,
-            limits.key_buffer_bytes,
-        )
+        return KeyLimits(limits.max_build_keys, options.max_build_bytes, limits.bloom_fpp, limits.bloom_room)
 
     def shared(self, parts: int) -> KeyLimits:
         """The limits of each of `parts` sets that keep to these limits together."""
@@ -78,7 +67,7 @@ class KeySet:
     def __init__(self, types: Sequence[ValueType], limits: KeyLimits, *, with_bloom: bool) -> None:
         self.types, self.limits, self.with_bloom = tuple(types), limits, with_bloom
         self.is_exact = True
-        self.span = KeySketch.empty(self.types[0], limits.ranges)
+        self.span = KeySketch.empty(self.types[0])
         self.bloom: BloomFilter | None = None
         self._rows: Columns = tuple(code.empty(type_) for type_ in self.types)
         self._buffer: list[Columns] = []
@@ -88,7 +77,7 @@ class KeySet:
         """Takes rows, one array for each column."""
         self._buffer.append(columns)
         self._buffered += _nbytes(columns)
-        if self._buffered > max(self.limits.buffer, _nbytes(self._rows)):
+        if self._buffered > max(_BUFFER_BYTES, _nbytes(self._rows)):
             self.settle()
 
     def merge(self, other: KeySet) -> None:
@@ -165,7 +154,7 @@ class KeySet:
         """Fills this empty set with the header and arrays of `packed`."""
         self.is_exact = bool(header["exact"])
         low, high = (_unpacked_codes(self.types[0], name, arrays) for name in ("low", "high"))
-        self.span = KeySketch(self.types[0], low, high, int(header["shift"]), arrays["prefixes"], self.limits.ranges)
+        self.span = KeySketch(self.types[0], low, high, int(header["shift"]), arrays["prefixes"])
         self._rows = tuple(_unpacked_codes(type_, f"rows{at}", arrays) for at, type_ in enumerate(self.types))
         if "bloom" in header:
             self.bloom = BloomFilter(arrays["bloom"], *header["bloom"])

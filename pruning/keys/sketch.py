@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pruning.keys.bloom import MAX_BYTES, BloomFilter
-from pruning.limits import LIMITS
 from pruning.values import encoding as code
 from pruning.values.byte_strings import ByteStrings, IntArray, greatest, least
 from pruning.values.encoding import Codes
@@ -21,14 +20,16 @@ from pruning.values.types import ValueType
 
 _WORD = 8
 _WORD_BITS = 64
+# Ranges that too many keys become: they follow clusters, and compare with every container's bounds at no cost.
+_COARSE_RANGES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySketch:
-    """Bounds of codes of one type, one code each or none, and for int64 codes at most `most` coarse ranges.
+    """Bounds of codes of one type, one code each or none, and for int64 codes at most `_COARSE_RANGES` ranges.
 
-    Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that gives at most
-    `most` ranges.
+    Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that gives so few
+    ranges.
 
     >>> span = KeySketch.empty(ValueType("bigint")).adding(np.arange(0, 3_000_000, 100))
     >>> span.shift, len(span.prefixes), span.range_set()
@@ -40,17 +41,16 @@ class KeySketch:
     high: Codes
     shift: int
     prefixes: IntArray
-    most: int
 
     @staticmethod
-    def empty(type_: ValueType, most: int = LIMITS.coarse_ranges) -> KeySketch:
+    def empty(type_: ValueType) -> KeySketch:
         """The sketch of no codes."""
         nothing = code.empty(type_)
-        return KeySketch(type_, nothing, nothing, 0, np.zeros(0, np.int64), most)
+        return KeySketch(type_, nothing, nothing, 0, np.zeros(0, np.int64))
 
     def adding(self, codes: Codes) -> KeySketch:
         """A sketch of the codes of this one and of `codes`."""
-        return self.merge(_span_of(self.type, codes, self.most)) if len(codes) else self
+        return self.merge(_span_of(self.type, codes)) if len(codes) else self
 
     def merge(self, other: KeySketch) -> KeySketch:
         """The sketch of the codes of both."""
@@ -58,7 +58,7 @@ class KeySketch:
         prefixes = np.concatenate([self.prefixes >> (shift - self.shift), other.prefixes >> (shift - other.shift)])
         low, _ = _bounds(code.concat(self.type, [self.low, other.low]))
         _, high = _bounds(code.concat(self.type, [self.high, other.high]))
-        return KeySketch(self.type, low, high, *_coarsened(distinct(prefixes), shift, self.most), self.most)
+        return KeySketch(self.type, low, high, *_coarsened(distinct(prefixes), shift))
 
     def range_set(self) -> RangeSet:
         """Ranges that hold every code added."""
@@ -84,19 +84,19 @@ def distinct_in_place(codes: IntArray) -> IntArray:
     return codes if kept.all() else codes[kept]
 
 
-def _span_of(type_: ValueType, codes: Codes, most: int) -> KeySketch:
+def _span_of(type_: ValueType, codes: Codes) -> KeySketch:
     low, high = _bounds(codes)
     if isinstance(codes, ByteStrings):
-        return KeySketch(type_, low, high, 0, np.zeros(0, np.int64), most)
-    return KeySketch(type_, low, high, *_coarsened(distinct(codes), 0, most), most)
+        return KeySketch(type_, low, high, 0, np.zeros(0, np.int64))
+    return KeySketch(type_, low, high, *_coarsened(distinct(codes), 0))
 
 
-def _coarsened(prefixes: IntArray, shift: int, most: int) -> tuple[int, IntArray]:
-    if len(prefixes) <= most:
+def _coarsened(prefixes: IntArray, shift: int) -> tuple[int, IntArray]:
+    if len(prefixes) <= _COARSE_RANGES:
         return shift, prefixes
     # Neighbouring prefixes stay distinct while their highest differing bit is above the shift.
     differing = (prefixes[1:] ^ prefixes[:-1]).view(np.uint64)
-    greatest_dropped = np.partition(differing, -most)[-most]
+    greatest_dropped = np.partition(differing, -_COARSE_RANGES)[-_COARSE_RANGES]
     more = int(greatest_dropped).bit_length()
     shorter = prefixes >> more
     return shift + more, shorter[np.append(True, shorter[1:] != shorter[:-1])]

@@ -10,11 +10,10 @@ from types import MappingProxyType
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.summary import KeyColumn, KeySummary
 from pruning.keys.xxhash64 import hash_codes
-from pruning.limits import LIMITS, Limits
 from pruning.values.domain import Domain
 
 
-def united(summaries: Sequence[KeySummary], limits: Limits = LIMITS) -> KeySummary:
+def united(summaries: Sequence[KeySummary]) -> KeySummary:
     """Every key of one-column summaries of the same type; `ValueError` for others.
 
     It is exact where all of them are. A bloom filter of all keys is dropped where it would pass most rows.
@@ -26,7 +25,7 @@ def united(summaries: Sequence[KeySummary], limits: Limits = LIMITS) -> KeySumma
         raise ValueError(msg)
     columns = [each.columns[0] for each in summaries]
     domain = reduce(Domain.union, (each.domain for each in columns))
-    bloom = _bloom(summaries, limits)
+    bloom = _bloom(summaries)
     return KeySummary(
         columns=(KeyColumn(domain, sum(each.nulls for each in columns), sum(each.nans for each in columns)),),
         rows=sum(each.rows for each in summaries),
@@ -47,7 +46,7 @@ def _distinct(domain: Domain) -> int | None:
     return None if points is None else points + domain.nan
 
 
-def _bloom(summaries: Sequence[KeySummary], limits: Limits) -> BloomFilter | None:
+def _bloom(summaries: Sequence[KeySummary]) -> BloomFilter | None:
     """A bloom filter of all keys; None where ranges test rows as well, since each key is listed or most rows pass."""
     blooms = [each.bloom for each in summaries if each.bloom is not None]
     listed = [each for each in summaries if each.bloom is None]
@@ -60,7 +59,7 @@ def _bloom(summaries: Sequence[KeySummary], limits: Limits) -> BloomFilter | Non
         return None
     for each in listed:
         merged = merged.adding(hash_codes(each.types[0], each.domains[0].ranges.points()))
-    return merged if merged.expected_fpp <= limits.useless_fpp else None
+    return None if merged.is_useless else merged
 
 
 def _folded(bloom: BloomFilter, words: int) -> BloomFilter:

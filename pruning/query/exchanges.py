@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pruning.limits import LIMITS, Limits
 from pruning.query.plan import Node
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.ranges import RangeSet
 
+# Share of a column's span with which a container is taken to hold some key, whatever the keys are.
+_NEARLY_ALL = 0.95
 
-def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limits = LIMITS) -> float:
+
+def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
     """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
 
     Containers with unknown bounds count as those with known ones; without any bound all are kept.
@@ -33,7 +35,7 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limit
         return _share_at_a_bound(column.take(np.flatnonzero(known)), sizes[known], total)
     lows, highs = column.lows[known].astype(np.float64), column.highs[known].astype(np.float64)
     shares = (highs - lows + 1) / (highs.max() - lows.min() + 1)
-    shares = np.where(shares >= limits.nearly_all, 1.0, np.clip(shares, 0.0, 1.0))
+    shares = np.where(shares >= _NEARLY_ALL, 1.0, np.clip(shares, 0.0, 1.0))
     return float((shares * sizes[known]).sum() / total)
 
 

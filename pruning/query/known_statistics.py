@@ -36,6 +36,8 @@ from pruning.values.domain import Domain
 
 # Eight for the flags of an `UnsafeRow`, and for each of its four numbers its place and its size.
 _MEASURED_ROW_BYTES = 8 + 4 * (8 + 8)
+# Files, the largest, whose footers stand for all, where statistics say nothing.
+_SAMPLED_FILES = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +86,7 @@ class KnownStatistics:
     def _fraction_of(self, found: ScanContainers) -> float:
         if found.column is None:
             return 1.0
-        return unprunable_fraction(found.column, found.containers.sizes, self.options.limits)
+        return unprunable_fraction(found.column, found.containers.sizes)
 
     def is_broadcast(self, join: Join) -> bool:
         """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
@@ -245,7 +247,7 @@ class KnownStatistics:
         return self._ask(DescribeRowGroups(relation, self._largest(files), column), relation.id, column)
 
     def _largest(self, files: ScanContainers) -> IntArray:
-        return np.argsort(-files.containers.sizes)[: self.options.limits.sampled_files]
+        return np.argsort(-files.containers.sizes)[:_SAMPLED_FILES]
 
     def _estimate(self, node: Node) -> int:
         if node.id not in self._bytes:

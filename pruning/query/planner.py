@@ -198,7 +198,7 @@ class QueryPlanner:
                 self.reasons[Reason(ReasonCode.RUN_ONCE, each.probe.name, missing)] = None
                 continue
             union = tuple(by_id[it] for it in ids)
-            keys = united([found[it] for it in ids], self.options.limits) if each.united else found[each.id]
+            keys = united([found[it] for it in ids]) if each.united else found[each.id]
             if not each.from_metadata and not each.united:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
             self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from pruning.keys.summary import KeyRows, KeySummary
-from pruning.limits import LIMITS, Limits
+from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values import encoding as code
@@ -28,6 +28,8 @@ from pruning.values.types import INTEGER_BITS, ValueType
 
 # The kind of a filter that is not made of keys.
 FIRST_ROWS = "first rows"
+# Rows of keys of several columns that test containers as points: each container takes a sort of all rows.
+_MOST_POINTS = 1 << 22
 
 
 class FilteredColumn(Protocol):
@@ -122,7 +124,7 @@ def _hashes_agree(columns: Sequence[FilteredColumn], summary: KeySummary) -> boo
     return all(probe == key or (probe is not None and probe.is_integer and key.is_integer) for probe, key in pairs)
 
 
-def _points(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limits) -> KeyPoints | Reason | None:
+def _points(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyPoints | Reason | None:
     """The keys of several columns as points; None for one column, unknown keys, or a column that is not pruned by.
 
     Integers have the same codes whatever their width. Keys of another type than the column's are only used one column
@@ -131,7 +133,7 @@ def _points(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limi
     names, types = tuple(column.name for column in columns), [column.type for column in columns if column.type]
     if summary.key_rows is None or len(types) < len(columns):
         return None
-    if len(summary.key_rows) > limits.max_key_points:
+    if len(summary.key_rows) > _MOST_POINTS:
         return Reason(ReasonCode.COLUMNS_APART, ", ".join(names), f"{len(summary.key_rows):,} keys")
     for name, type_, keys in zip(names, types, summary.types, strict=True):
         if type_ != keys and not (type_.is_integer and keys.is_integer):
@@ -149,7 +151,7 @@ def _within(types: Sequence[ValueType], rows: KeyRows) -> KeyRows:
     return rows if held.all() else KeyRows(tuple(codes.take(np.flatnonzero(held)) for codes in rows.columns))
 
 
-def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limits = LIMITS) -> KeyFilter:
+def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyFilter:
     """The filter that `summary`'s keys, in the order of `columns`, put on a scan.
 
     `InvalidKeysError` where keys and column have types that Spark would not compare.
@@ -165,7 +167,7 @@ def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary, limits: L
             continue
         domains[column.name] = result.domain
         exact = exact and result.is_exact
-    points = _points(columns, summary, limits)
+    points = _points(columns, summary)
     if isinstance(points, Reason):
         reasons.append(points)
     is_empty = summary.rows == summary.null_rows or any(domain.is_none for domain in domains.values())

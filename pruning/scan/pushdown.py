@@ -20,6 +20,9 @@ from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray, RangeSet
 
+# Ranges of a column that are pushed where no statistics are known.
+_BLIND_RANGES = 8
+
 
 @dataclass(frozen=True, slots=True)
 class PushedPredicate:
@@ -57,7 +60,7 @@ def choose_pushdown(
         return (), ()
     most = limits.max_ranges
     if capabilities.pushes_without_statistics and not any(level.is_listed for level in levels):
-        return _blind_predicates(domains, capabilities, min(most, limits.blind_ranges))
+        return _blind_predicates(domains, capabilities, min(most, _BLIND_RANGES))
     remaining = [weights(level) for level in levels]
     reasons: list[Reason] = []
     predicates: list[PushedPredicate] = []

@@ -23,6 +23,9 @@ from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import ValueType
 
+# Columns of a key, since each pair of them is tried in both orders.
+_MOST_COLUMNS = 3
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PushedTupleRanges:
@@ -90,7 +93,7 @@ def _best(
     if capabilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in remaining):
         return None
     stored = [at for at, name in enumerate(points.names) if not any(_is_partition(each, name) for each in levels)]
-    plain = [at for at in stored if _is_plain(points, at, capabilities)][: limits.tuple_columns]
+    plain = [at for at in stored if _is_plain(points, at, capabilities)][:_MOST_COLUMNS]
     predicates = [_predicate(levels, remaining, points, pair, limits.tuple_ranges) for pair in permutations(plain, 2)]
     return max(predicates, key=lambda each: each.bytes_skipped, default=None)
 

@@ -1,4 +1,4 @@
-"""The table of limits has all tuning numbers, and code gets them as arguments."""
+"""Numbers that can be set reach code as arguments; those that cannot have their unit and reason beside them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import pytest
 from pruning.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = {ROOT / "pruning" / name for name in ("limits.py", "execution_limits.py", "scan_costs.py")}
+TABLE = {ROOT / "pruning" / name for name in ("limits.py", "execution_limits.py")}
 MODULES = {
     path: ast.parse(path.read_text())
     for path in sorted([*ROOT.glob("pruning/**/*.py"), *ROOT.glob("connectors/**/*.py")])
     if path not in TABLE
 }
 # A number with such a name could be another one, unlike facts of formats, types and engines.
-OF_A_LIMIT = {"MOST", "FEW", "ENOUGH", "SECONDS", "THREADS", "KEPT", "SHARE"}
+CHOSEN = {"MOST", "FEW", "ENOUGH", "SECONDS", "THREADS", "KEPT", "SHARE", "FILES", "COLUMNS", "RANGES", "PARTITIONS"}
+CHOSEN |= {"REPLIES", "TAIL", "BUFFER", "PIECE", "BROADCAST", "DRIVER"}
 
 
-def numbers(module: ast.Module) -> Iterator[str]:
-    """The names of the numeric constants of a module."""
+def numbers(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """The names of the numeric constants of a module, with their lines."""
     for each in module.body:
         if not isinstance(each, ast.Assign | ast.AnnAssign) or each.value is None:
             continue
@@ -31,7 +32,7 @@ def numbers(module: ast.Module) -> Iterator[str]:
         pairs = [(target, each.value)]
         if isinstance(target, ast.Tuple) and isinstance(each.value, ast.Tuple):
             pairs = list(zip(target.elts, each.value.elts, strict=True))
-        yield from (name.id for name, value in pairs if isinstance(name, ast.Name) and is_number(value))
+        yield from ((name.id, each.lineno) for name, value in pairs if isinstance(name, ast.Name) and is_number(value))
 
 
 def is_number(value: ast.expr) -> bool:
@@ -61,8 +62,10 @@ def names(parts: Iterator[ast.AST]) -> int:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_has_a_limit_of_its_own(path):
-    assert [] == [name for name in numbers(MODULES[path]) if OF_A_LIMIT & set(name.split("_"))]
+def test_a_chosen_number_has_its_unit_and_reason_above_it(path):
+    above = ["", *path.read_text().splitlines()]
+    chosen = [(name, line) for name, line in numbers(MODULES[path]) if CHOSEN & set(name.split("_"))]
+    assert [] == [name for name, line in chosen if not above[line - 1].startswith("# ")]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -67,6 +67,13 @@ def test_unknown_conf_is_refused():
         PruningOptions.from_confs({"spark.pruning.max_rangs": "3"})
 
 
+def test_conf_of_a_constant_is_refused_as_unknown():
+    with pytest.raises(
+        InvalidOptionError, match=r"Cannot set 'spark.pruning.limits.poll_seconds': expected one of enabled, .* after"
+    ):
+        PruningOptions.from_confs({"spark.pruning.limits.poll_seconds": "1", "spark.pruning.limits.max_ranges": "3"})
+
+
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [

@@ -32,7 +32,7 @@ def test_missing_or_repeated_piece_is_an_error():
 
 
 def test_merge_of_nothing_reports():
-    ((_, message),) = messages(merge_task([KEY], LIMITS, 1000)(iter(())))
+    ((_, message),) = messages(merge_task([KEY], LIMITS)(iter(())))
     assert KeyBuilder.from_bytes(message).finish(0, source="test").is_none
 
 
@@ -41,4 +41,4 @@ def test_partition_sent_twice_is_an_error():
     builder.close(3)
     batches = [*pieces(3, builder.to_bytes(), 1000), *pieces(3, builder.to_bytes(), 1000)]
     with pytest.raises(IncompleteBuildError, match="again"):
-        list(merge_task([KEY], LIMITS, 1000)(iter(batches)))
+        list(merge_task([KEY], LIMITS)(iter(batches)))

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from connectors.columns import Column, resolve
 from connectors.pipeline import copied_conditions
 from connectors.pipeline.copied_conditions import with_copies
+from connectors.spark.files import FOOTER_THREADS
 from pruning.limits import LIMITS
 from pruning.query.plan import Node, Relation
 from pruning.reasons import ReasonCode
@@ -132,7 +133,7 @@ def test_nothing_is_copied_to_a_scan_that_takes_no_literals(is_pushed):
         (Erring("long", has_bloom_filter=False, has_log=True), True),
         (Erring("long", has_bloom_filter=True), False),
         (Erring("long", has_bloom_filter=None), False),
-        (Erring("long", has_bloom_filter=False, count=LIMITS.footer_threads + 1), False),
+        (Erring("long", has_bloom_filter=False, count=FOOTER_THREADS + 1), False),
         (Erring("long", has_bloom_filter=True, partition_columns=("k",)), True),
     ],
     ids=["none", "none beside a log", "some", "not known", "too many files", "partition values"],

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning.keys.bloom import MAX_BYTES, VERSION_1, VERSION_2, BloomFilter, TooLarge, positions
-from pruning.limits import LIMITS
 from tests.pruning import java_bloom
 
 hashes = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda items: np.array(items, np.uint64))
@@ -157,9 +156,9 @@ def test_default_version_addresses_more_than_2_to_31_bits():
 # Failure catalogue 150: an underestimated build saturates its filter.
 def test_overfilled_filter_is_useless():
     made = bloom(1000, 0.03)
-    assert made.adding(spread(1000, 7)).expected_fpp < LIMITS.useless_fpp
-    assert made.adding(spread(2000, 7)).expected_fpp < LIMITS.useless_fpp
-    assert made.adding(spread(20_000, 7)).expected_fpp > LIMITS.useless_fpp
+    assert not made.adding(spread(1000, 7)).is_useless
+    assert not made.adding(spread(2000, 7)).is_useless
+    assert made.adding(spread(20_000, 7)).is_useless
 
 
 # Failure catalogue 151: a build without keys means that no row matches.
@@ -167,7 +166,7 @@ def test_empty_filter_rejects_all_and_is_useful():
     empty = bloom(0, 0.01)
     assert not empty.might_contain(spread(100, 8)).any()
     assert 0.0 == empty.fill_ratio
-    assert empty.expected_fpp < LIMITS.useless_fpp
+    assert not empty.is_useless
     assert [] == empty.might_contain(np.array([], np.uint64)).tolist()
 
 

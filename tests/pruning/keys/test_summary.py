@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning.keys import key_set as key_sets
+from pruning.keys import sketch as sketches
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
 from pruning.keys.key_set import KeyLimits
 from pruning.keys.sketch import KeySketch
@@ -97,15 +98,16 @@ def test_summary_is_independent_of_partitions_and_merge_order(build, limits, buf
     count = data.draw(st.integers(1, 4), "partitions")
     homes = [data.draw(st.integers(0, count - 1)) for _ in rows]
     order = data.draw(st.permutations(range(count)), "order")
-    limits = replace(limits, ranges=ranges)
-    whole = summary(types, rows, limits)
-    limits = replace(limits, buffer=buffer)
-    merged = KeyBuilder(types, limits)
-    for index in order:
-        own = [row for row, home in zip(rows, homes, strict=True) if home == index]
-        part = partition(types, own, limits, index, batches=data.draw(st.integers(1, 3)))
-        merged.merge(KeyBuilder.from_bytes(part.to_bytes()) if data.draw(st.booleans()) else part)
-    assert whole == merged.finish(count, source="test")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sketches, "_COARSE_RANGES", ranges)
+        whole = summary(types, rows, limits)
+        patch.setattr(key_sets, "_BUFFER_BYTES", buffer)
+        merged = KeyBuilder(types, limits)
+        for index in order:
+            own = [row for row, home in zip(rows, homes, strict=True) if home == index]
+            part = partition(types, own, limits, index, batches=data.draw(st.integers(1, 3)))
+            merged.merge(KeyBuilder.from_bytes(part.to_bytes()) if data.draw(st.booleans()) else part)
+        assert whole == merged.finish(count, source="test")
 
 
 @given(builds(most_columns=3), st.sampled_from(LIMITS))
@@ -306,10 +308,12 @@ def test_limits_are_inclusive(limits, exact):
 @given(st.lists(st.lists(values(BIGINT), max_size=6), max_size=4), st.integers(2, 5))
 def test_coarse_ranges_contain_keys_in_any_grouping(groups, ranges):
     together = np.array([each for group in groups for each in group], np.int64)
-    nothing = span = KeySketch.empty(BIGINT, ranges)
-    for group in groups:
-        span = span.merge(nothing.adding(np.array(group, np.int64)))
-    found, whole = span.range_set(), nothing.adding(together).range_set()
+    nothing = span = KeySketch.empty(BIGINT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sketches, "_COARSE_RANGES", ranges)
+        for group in groups:
+            span = span.merge(nothing.adding(np.array(group, np.int64)))
+        found, whole = span.range_set(), nothing.adding(together).range_set()
     assert whole == found
     assert Domain(found).contains_all(Domain.of_codes(BIGINT, together))
     assert len(found) <= ranges
@@ -324,12 +328,12 @@ def test_wide_gaps_stay_open_over_the_limit():
     assert domain.contains_all(Domain.of_codes(BIGINT, bands))
     assert [False, True, False] == [domain.contains(value) for value in (5 * 10**8, 10**9, -(2**62))]
     assert Domain.between(BIGINT, -(2**63), 10**9 + 10**6 - 1) == domain.span()
-    assert AMPLE.ranges >= len(span.prefixes)
+    assert sketches._COARSE_RANGES >= len(span.prefixes)
 
 
 @pytest.mark.parametrize("type_", [BIGINT, DOUBLE], ids=str)
 def test_coarse_ranges_reach_both_ends_of_int64(type_):
-    codes = np.linspace(-(2**63), 2**63 - 1025, 3 * AMPLE.ranges).astype(np.int64)
+    codes = np.linspace(-(2**63), 2**63 - 1025, 3 * sketches._COARSE_RANGES).astype(np.int64)
     span = KeySketch.empty(type_).adding(codes)
     assert Domain.of_codes(type_, codes).span() == Domain(span.range_set()).span()
     assert Domain(span.range_set()).contains_all(Domain.of_codes(type_, codes))
