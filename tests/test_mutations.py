@@ -395,7 +395,11 @@ MUTANTS = {
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "a-risk-is-no-matter": Mutant(
-        *("pruning/query/filter_choice.py", "hypot(best.benefit.risk, self.at_risk) > self.risked", "False"),
+        *(
+            "pruning/query/filter_choice.py",
+            "at_risk := self._at_risk_with(best.benefit)) > self.risked",
+            "at_risk := 0.0) > 0",
+        ),
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "what-others-leave-is-no-matter": Mutant(

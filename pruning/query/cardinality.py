@@ -26,6 +26,7 @@ from pruning.query.plan import (
     Node,
     Passthrough,
     Project,
+    RankLimit,
     Relation,
     Union,
     conjuncts_at,
@@ -117,7 +118,8 @@ class Cardinalities:
             return around(1 / values if values else self.limits.equal_share, self.limits.share_error)
         keys = self._keys(build_side.node, build_side.key)
         if keys is None:
-            share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
+            values = values or self.sizes.statistics.rows(probe.relation)
+            share = min(1.0, self.rows(build_side.node) / values) if values else 1.0
             return around(share, self.limits.guess_error)
         shares = self._shares_among(keys, values, probe)
         kept = self.kept_share(build_side.node)
@@ -126,7 +128,8 @@ class Cardinalities:
 
     def most_partners(self, build_side: BuildSide, probe: ProbeColumn) -> float:
         """The share of the values of a scan's column that are keys of a build side, if each of its rows has another."""
-        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+        statistics = self.sizes.statistics
+        values = statistics.domain_size(probe.relation, probe.column) or statistics.rows(probe.relation)
         origins = self.origins(build_side.node, build_side.key)
         known = [sum(self.values(each.relation, each.column) for each in origins)] if origins else []
         return min(1.0, min([self.rows(build_side.node), *known]) / values) if values else 1.0
@@ -231,6 +234,8 @@ class Cardinalities:
                 return self.rows(node.children[0]) * self._condition_share(node).expected
             case GlobalAggregate():
                 return 1.0
+            case RankLimit(count=int(most)) | Grouping(most=int(most)):
+                return min(float(most), self.rows(node.children[0]))
             case Grouping(kind="Aggregate"):
                 return self._groups(node)
             case Limit(kind="GlobalLimit" | "LocalLimit", count=count) if count is not None:

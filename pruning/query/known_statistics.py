@@ -38,6 +38,8 @@ from pruning.values.domain import Domain
 _MEASURED_ROW_BYTES = 8 + 4 * (8 + 8)
 # Files, the largest, whose footers stand for all, where statistics say nothing.
 _SAMPLED_FILES = 2
+# The factor by which the different values of a row group may be more than its dictionary tells.
+_DISTINCT_ERROR = 4.0
 
 
 @dataclass(slots=True, eq=False)
@@ -131,9 +133,30 @@ class KnownStatistics:
         return 0 if isinstance(files, Reason) else len(files.containers)
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
-        """The most different values of a column by its bounds and rows; None if not known."""
+        """The different values of a column: the most by its bounds, else by its row groups; None if unknown."""
         count, rows = self._numbers_between(relation, column), self._row_count(relation)
-        return count if count is None or rows is None else float(min(count, rows))
+        if rows is None:
+            return count
+        count = self._values_by_row_groups(relation, column, rows) if count is None else count
+        return None if count is None else float(min(count, rows))
+
+    def _values_by_row_groups(self, relation: Relation, column: int, rows: int) -> float | None:
+        """The different values by those in some large row groups, and the share of containers that hold one value."""
+        files = self._files(relation, column)
+        if isinstance(files, Reason) or files.type is None:
+            return None
+        groups = self._largest_row_groups(relation, files, column)
+        found = None if isinstance(groups, Reason) else groups.column
+        if isinstance(groups, Reason) or found is None or found.distinct is None:
+            return None
+        known = found.distinct != UNKNOWN
+        if not known.any():
+            return None
+        distinct = float(found.distinct[known].sum())
+        if distinct * _DISTINCT_ERROR >= groups.containers.rows[known].sum():
+            return rows
+        alone = self.unprunable_fraction(ProbeColumn(relation, column))
+        return distinct / int(known.sum()) / max(alone, 1 / len(files.containers))
 
     def is_sparse(self, relation: Relation, column: int) -> bool:
         """True where a column has more numbers between its bounds than rows, which tells nothing of repeated values.

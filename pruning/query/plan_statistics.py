@@ -50,7 +50,7 @@ class PlanStatistics(Protocol):
         """Files of a scan's table; 0 if not known."""
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
-        """The most different values of a column by its bounds and rows; None if not known."""
+        """The different values of a column: the most by its bounds, else by its row groups; None if unknown."""
 
     def is_sparse(self, relation: Relation, column: int) -> bool:
         """True where a column has more numbers between its bounds than rows, which tells nothing of repeated values."""

@@ -135,7 +135,8 @@ class _ReuseChoice:
             keys, gain = Counter(each.id for each in nodes), _saved(union, benefits)
             for each in {each.id: each for each in nodes}.values():
                 gain = gain - benefits.paid(each, keys[each.id])
-            self._known[at] = gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
+            bearable = max(benefits.risked(self.selection.root), benefits.limits.risked_gain * gain.expected)
+            self._known[at] = gain.expected > 0 and -gain.low <= bearable
         return self._known[at]
 
 

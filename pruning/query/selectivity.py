@@ -68,6 +68,8 @@ def _by_kind(condition: Expression, share_of: ShareOf, size_of: SizeOf, limits: 
             return around(1 / max(sizes), limits.share_error)
         case "EqualTo" | "EqualNullSafe" | "IsNull":
             return around(limits.equal_share, limits.guess_error)
+        case "In" if sizes := _sizes(condition, size_of):
+            return around(min(1.0, (len(condition.children) - 1) / max(sizes)), limits.share_error)
         case "In":
             listed = limits.equal_share * (len(condition.children) - 1)
             return around(min(limits.other_share, listed), limits.guess_error)
@@ -78,6 +80,6 @@ def _by_kind(condition: Expression, share_of: ShareOf, size_of: SizeOf, limits: 
 
 
 def _sizes(condition: Expression, size_of: SizeOf) -> list[float]:
-    """The numbers of values of the columns that an equality compares, such as with the value of a subquery."""
+    """The numbers of values of the columns that an equality or a list compares."""
     found = (None if each.column is None else size_of(each.column) for each in condition.children)
     return [each for each in found if each]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -712,7 +712,9 @@ class _Answering:
         (files((0, 999)), files((0, 998)), 999, True),
         (files((0, 999)), files((0, 999)), 1000, False),
         (files((0, 999)), files((0, 4999)), 5000, False),
-        (files((0, 999), type_=None), files((0, 9)), 1, False),
+        # Where nothing tells of values, each row may have another.
+        (files((0, 999), type_=None), files((0, 9)), 1, True),
+        (files((0, 999), type_=None), files((0, 999)), 1000, False),
         (files((0, 999)), files((0, 9)), UNKNOWN, True),
     ],
 )
@@ -784,6 +786,49 @@ def test_share_of_needed_columns_is_estimated_from_the_largest_files(star):
 
 def probe_of(star: Star) -> Any:
     return next(each.probes[0] for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact)
+
+
+STRING = ValueType("string")
+
+
+def texts(*bounds: tuple[str, str], distinct: Sequence[int] | None = None, rows: int = 100) -> ScanContainers:
+    """Containers of a column of texts with bounds, and the different values that their dictionaries tell."""
+    found = files(*[(0, 9)] * len(bounds), rows=rows)
+    known = ColumnStatistics.of(STRING, [(*each, 0) for each in bounds])
+    known = replace(known, distinct=None if distinct is None else np.array(distinct, np.int64))
+    return ScanContainers(replace(found.containers, columns={"k": known}), "k", STRING)
+
+
+SORTED, MIXED = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [("a", "h")] * 4
+
+
+@pytest.mark.parametrize(
+    ("bounds", "groups", "expected"),
+    [
+        # Each value is in one of four sorted files, or in all of them.
+        (SORTED, texts(*SORTED[:2], distinct=[5, 7]), 24.0),
+        (MIXED, texts(*MIXED[:2], distinct=[5, 7]), 6.0),
+        (MIXED, texts(*MIXED[:2], distinct=[UNKNOWN, 7]), 7.0),
+        # Dictionaries may tell a fourth of the values: then each row may have another one.
+        (MIXED, texts(*MIXED[:2], distinct=[100, 100]), 400.0),
+        (SORTED, texts(*SORTED[:2], distinct=[25, 25]), 400.0),
+        (MIXED, texts(*MIXED[:2], distinct=[24, 24]), 24.0),
+        (MIXED, texts(*MIXED[:2], distinct=[UNKNOWN, UNKNOWN]), None),
+        (MIXED, texts(*MIXED[:2]), None),
+        (MIXED, texts(), None),
+        (MIXED, Reason(ReasonCode.STATISTICS_FAILED, "t"), None),
+    ],
+)
+def test_dictionaries_tell_the_values_of_a_column_of_texts(star, bounds, groups, expected):
+    known = Facts.of(star, {DescribeFiles: texts(*bounds), DescribeRowGroups: groups}).known
+    probe = probe_of(star)
+    assert pytest.approx(expected) == known.domain_size(probe.relation, probe.column)
+
+
+def test_texts_of_an_unreadable_table_have_no_known_values(star):
+    known = Facts.of(star, {DescribeFiles: Reason(ReasonCode.STATISTICS_FAILED, "t")}).known
+    probe = probe_of(star)
+    assert None is known.domain_size(probe.relation, probe.column)
 
 
 @pytest.mark.parametrize(
