@@ -394,6 +394,50 @@ MUTANTS = {
         *("pruning/query/filter_choice.py", "elif best.benefit.gain <= 0:", "elif best.benefit.gain < -1e9:"),
         run_of("pruning/query/test_filter_choice.py"),
     ),
+    "a-likely-gain-is-no-matter": Mutant(
+        *("pruning/query/filter_choice.py", "benefit.risk <= self.selection.options.limits.risked_gain", "-1.0 > 0.0"),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-risky-filter-is-called-a-dear-one": Mutant(
+        *(
+            "pruning/query/filter_choice.py",
+            "ReasonCode.RISKY if best.id in self.risky else",
+            "ReasonCode.RISKY if False else",
+        ),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-list-has-one-value": Mutant(
+        *("pruning/query/selectivity.py", "(len(condition.children) - 1) / max(sizes)", "1 / max(sizes)"),
+        run_of("pruning/query/test_selectivity.py"),
+    ),
+    "values-of-one-file-are-those-of-a-sorted-table": Mutant(
+        *("pruning/query/known_statistics.py", " / max(alone, 1 / len(files.containers))", ""),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "a-dictionary-tells-all-values-of-texts": Mutant(
+        *("pruning/query/known_statistics.py", "distinct * _DISTINCT_ERROR >= ", "distinct >= "),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "texts-have-no-length": Mutant(
+        *("connectors/parquet/footer.py", "(_TEXT_LENGTH + length) * _TEXT_SHRINKS", "float(_TEXT_LENGTH)"),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "an-abandoned-dictionary-tells-all-values": Mutant(
+        *(
+            "connectors/parquet/footer.py",
+            "_DICTIONARY not in offsets or not _uses_only_dictionary(data, offsets)",
+            "_DICTIONARY not in offsets",
+        ),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "ranks-limit-nothing": Mutant(
+        *(
+            "pruning/query/cardinality.py",
+            "return min(float(most), self.rows(node.children[0]))",
+            "return self.rows(node.children[0])",
+        ),
+        run_of("pruning/query/test_cardinality.py"),
+    ),
     "a-risk-is-no-matter": Mutant(
         *(
             "pruning/query/filter_choice.py",
@@ -617,8 +661,8 @@ MUTANTS = {
     "footers-tell-of-no-bloom-filter": Mutant(
         *(
             "connectors/parquet/footer.py",
-            "_distinct(data, offsets), _BLOOM in offsets)",
-            "_distinct(data, offsets), False)",
+            "ChunkMetadata(statistics, distinct, _BLOOM in offsets)",
+            "ChunkMetadata(statistics, distinct, False)",
         ),
         run_of("connectors/parquet/test_row_groups.py"),
     ),
