@@ -72,3 +72,8 @@ else:
             return pruning.spark_session
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
+
+if __name__ == "__main__":
+    from connectors.cli.main import main
+
+    main()

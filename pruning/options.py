@@ -71,6 +71,7 @@ class PruningOptions:
     @staticmethod
     def from_confs(confs: Mapping[str, str]) -> PruningOptions:
         """Options from all confs of a Spark session; `InvalidOptionError` for a `spark.pruning.` conf of no field."""
+        check_switch(confs)
         own = {name: text for name, text in confs.items() if name.startswith(CONF_PREFIX) and name != AUTO_CONF}
         return _with_texts(PruningOptions(), own, CONF_PREFIX)
 
@@ -89,6 +90,12 @@ class PruningOptions:
     def with_texts(self, texts: Mapping[str, str]) -> PruningOptions:
         """These options with some fields parsed from text."""
         return _with_texts(self, texts, "")
+
+
+def check_switch(confs: Mapping[str, str]) -> None:
+    """Raises `InvalidOptionError` if the switch of a session is neither on nor off."""
+    if (text := confs.get(AUTO_CONF, "true")).strip().lower() not in {"true", "false"}:
+        raise InvalidOptionError(f"Cannot set {AUTO_CONF!r} to {text!r}: expected true or false")
 
 
 def option_names() -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def invoked(*arguments: str) -> tuple[int, str]:
 
 def run_in_process(*arguments: str, checkout: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "connectors.cli.main", *arguments],
+        [sys.executable, "-m", "scanprune", *arguments],
         cwd=checkout,
         env={**os.environ, **env},
         capture_output=True,
@@ -68,6 +68,11 @@ def test_no_command_shows_help():
 
 def test_version_is_the_package_version():
     assert (0, f"scanprune {version('scanprune')}\n") == invoked("--version")
+
+
+def test_the_package_runs_as_a_command():
+    found = run_in_process("--version")
+    assert (0, f"scanprune {version('scanprune')}\n", "") == (found.returncode, found.stdout, found.stderr)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from connectors.spark.jvm import (
     JavaFile,
     has_jvm,
     instance,
+    is_stopped,
     jvm_session,
     optimizer_rules,
     set_optimizer_rules,
@@ -42,7 +43,7 @@ from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.cache import PruningCache
 from pruning.limits import LIMITS, Limits
-from pruning.options import CONF_PREFIX, PruningOptions
+from pruning.options import CONF_PREFIX, PruningOptions, check_switch
 from pruning.results.prune_report import PruneReport
 from pruning.results.verdict import NOTHING_TO_PRUNE
 
@@ -109,7 +110,9 @@ class SessionPruning:
     def _asked(self, query: Any) -> tuple[SparkSession, PruningOptions]:
         """The session of a query, and its options."""
         spark = self.spark if query.isOwn() else self._others.get(self.spark, query.session(), self._limits)
-        return spark, self.options or PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
+        confs = option_confs(spark, CONF_PREFIX)
+        check_switch(confs)
+        return spark, self.options or PruningOptions.from_confs(confs)
 
     def _shown(self, query: Any) -> Any:
         """A plan that is only shown, with the filters that its builds will make; None if there are none."""
@@ -229,8 +232,10 @@ def _state(spark: SparkSession) -> _State:
 
 
 def check_session(spark: object, asked: str) -> None:
-    """Raises `UnsupportedSessionError` for anything but a classic session; `asked` is what it was given for."""
+    """Raises `UnsupportedSessionError` for anything but a running classic session; `asked` is what it was given for."""
     if isinstance(spark, SparkSession) and has_jvm(spark):
+        if is_stopped(spark):
+            raise UnsupportedSessionError(f"Cannot {asked}: it was stopped; start another one")
         return
     is_remote = type(spark).__module__.startswith("pyspark.sql.connect")
     found = "a session of Spark Connect" if is_remote else f"a {type(spark).__name__}"

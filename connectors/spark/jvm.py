@@ -40,6 +40,11 @@ def has_jvm(spark: SparkSession) -> bool:
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """True for a classic session whose application has ended."""
+    return getattr(spark.sparkContext, "_jsc", None) is None
+
+
 def jvm_session(spark: SparkSession) -> Any:
     """The JVM's object of a classic session."""
     return spark._jsparkSession

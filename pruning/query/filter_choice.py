@@ -167,8 +167,8 @@ class _Choice:
                         self.left[each.probe.relation.id] = effect.left
         refused = [each for offer in (*waiting, *risky) for used in (True, False) for each in offer.filters(used=used)]
         refused += [each for offer in taken for each in offer.filters(used=False)]
-        at_risk = frozenset(each.id for offer in risky for each in offer.filters(used=True))
-        return FilterChoice(tuple(chosen), tuple(refused), at_risk)
+        too_risky = frozenset(each.id for offer in risky for each in offer.filters(used=True))
+        return FilterChoice(tuple(chosen), tuple(refused), too_risky)
 
     def _at_risk_with(self, benefit: Benefit) -> float:
         """The seconds at risk with one more build."""

@@ -13,7 +13,7 @@ from connectors.pipeline import explained_query
 from connectors.session import session_pruning
 from connectors.session.session_pruning import records
 from connectors.spark.jvm import jvm_session, optimizer_rules, session_over, set_optimizer_rules
-from pruning import PruningCache, disable, enable, explain, history, prune, report
+from pruning import PruningCache, ReasonCode, disable, enable, explain, history, prune, report
 from pruning.errors import InvalidOptionError, UnsupportedSessionError
 from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS
@@ -167,6 +167,17 @@ def test_a_conf_switches_it_off_and_on(spark, query, enabled, planned):
         assert before + 1 == planned()
     finally:
         spark.conf.unset("spark.pruning.auto")
+
+
+@pytest.mark.parametrize("options", [None, OPTIONS])
+def test_a_switch_that_is_neither_on_nor_off_is_told_of(spark, query, enabled, planned, conf, caplog, options):
+    enabled(options)
+    before = planned()
+    conf("spark.pruning.auto", "fasle")
+    assert ROWS == spark.sql(query).count()
+    assert before == planned()
+    assert ReasonCode.INVALID_OPTION.value in history(spark)[0].verdict
+    assert 1 == len([each for each in caplog.records if "expected true or false" in each.getMessage()])
 
 
 def test_confs_of_the_session_count_at_each_query(spark, query, enabled, conf):
@@ -416,6 +427,13 @@ def test_sixteen_threads_at_once(spark, query, enabled):
     with ThreadPoolExecutor(16) as pool:
         assert [ROWS] * 32 == list(pool.map(lambda _: spark.sql(query).count(), range(32)))
     assert {"sales": PRUNED} == read(spark)
+
+
+@pytest.mark.parametrize("call", [enable, disable, history])
+def test_a_session_that_was_stopped_is_named(spark, monkeypatch, call):
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    with pytest.raises(UnsupportedSessionError, match="it was stopped; start another one"):
+        call(spark)
 
 
 def test_wrong_arguments_are_named(spark, query):

@@ -238,7 +238,8 @@ public class SessionRule extends Rule implements java.util.function.BooleanSuppl
     }
 
     private static boolean isSwitchedOn(SparkSession session) {
-        return session.sessionState().conf().getConfString(SWITCH, "true").trim().equalsIgnoreCase("true");
+        // Python tells of a text that is neither true nor false.
+        return !session.sessionState().conf().getConfString(SWITCH, "true").trim().equalsIgnoreCase("false");
     }
 
     private LogicalPlan pruned(LogicalPlan plan, PlannedQuery query) {
