@@ -73,6 +73,7 @@ else:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
 
+
 if __name__ == "__main__":
     from connectors.cli.main import main
 

@@ -24,7 +24,7 @@ from connectors.registry import before_execution, early_query, optimized, pinned
 from connectors.spark.jvm import analyzed_plan, error_kind, failed_build, is_data_error, optimized_plan, same_frame
 from connectors.spark.own_queries import optimized_once
 from connectors.spark.plan_facts import cores_of
-from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate, without_blooms
+from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate, with_columns_of, without_blooms
 from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
 from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.errors import InvalidOptionError
@@ -314,7 +314,10 @@ def prune_plan(
         return None, PrunedQuery.untouched(refusal, options)
     read = SparkPlan.read(spark, None, pinned_plan(spark, plan), keeps_ids=True)
     pruned, record = _pruned(read, options, cache, NO_TROUBLE)
-    return (None if pruned is None else without_blooms(spark, optimized_plan(pruned), record.tested_columns())), record
+    if pruned is None:
+        return None, record
+    found = without_blooms(spark, optimized_plan(pruned), record.tested_columns())
+    return with_columns_of(spark, found, plan), record
 
 
 def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Reason | None:

@@ -155,10 +155,11 @@ def is_candidate(spark: SparkSession, plan: Any, least_bytes: int, size_calls: s
     return bool(instance(spark, _PRECHECK, plan, least_bytes, top_k, size_calls).isCandidate())
 
 
-_FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
+_FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns", "SameColumns"))
 _STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
 _OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer", others=("OwnQueries",))
-_OWN = JavaFile("connectors.spark", "OwnColumns")
+_OWN = JavaFile("connectors.spark", "OwnColumns", others=("SameColumns",))
+_SAME = JavaFile("connectors.spark", "SameColumns")
 _BLOOMS = JavaFile("connectors.spark", "CoveredBlooms", others=("PlanVisitor", "SparkFilterRemover", "AnalyzedPlan"))
 
 
@@ -173,6 +174,11 @@ def fresh_columns(spark: SparkSession, leaf: Any, *, keeps_ids: bool) -> Any:
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:
     """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
     return instance(spark, _OWN, plan).rewritten()
+
+
+def with_columns_of(spark: SparkSession, plan: Any, known: Any) -> Any:
+    """A JVM plan with the column ids of the plan that it was made of, which rules of Spark may have changed."""
+    return instance(spark, _SAME, plan, known).plan()
 
 
 def without_blooms(spark: SparkSession, plan: Any, tested: Collection[int]) -> Any:

@@ -44,12 +44,12 @@ public class FreshColumns {
             boolean isItself = value instanceof Attribute && ((Attribute) value).exprId().equals(column.exprId());
             isSame = isSame && isItself && isOrdered;
             columns.add(isItself ? value : new Alias(value, column.name(), column.exprId(), column.qualifier(),
-                scala.Option.empty(), OwnColumns.sequence(nothing)));
+                scala.Option.empty(), SameColumns.sequence(nothing)));
         }
         if (isSame) {
             return plan;
         }
-        Project renamed = new Project(OwnColumns.sequence(columns), plan);
+        Project renamed = new Project(SameColumns.sequence(columns), plan);
         if (isOrdered) {
             OwnColumns.tag(renamed);
         }

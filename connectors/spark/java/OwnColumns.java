@@ -1,5 +1,4 @@
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -28,19 +27,7 @@ public class OwnColumns extends scala.runtime.AbstractPartialFunction {
     public LogicalPlan rewritten() {
         LogicalPlan plain = (LogicalPlan) plan.transformUpWithNewOutput(this,
             plan.transformUpWithNewOutput$default$2(), plan.transformUpWithNewOutput$default$3());
-        java.util.ArrayList columns = new java.util.ArrayList();
-        boolean isRenamed = false;
-        scala.collection.Iterator known = plan.output().iterator();
-        scala.collection.Iterator own = plain.output().iterator();
-        while (known.hasNext()) {
-            Attribute before = (Attribute) known.next();
-            Attribute after = (Attribute) own.next();
-            boolean isSame = before.exprId().equals(after.exprId());
-            isRenamed = isRenamed || !isSame;
-            columns.add(isSame ? after : new Alias(after, before.name(), before.exprId(), before.qualifier(),
-                scala.Option.apply(before.metadata()), sequence(new java.util.ArrayList())));
-        }
-        LogicalPlan found = isRenamed ? new Project(sequence(columns), plain) : plain;
+        LogicalPlan found = new SameColumns(plain, plan).plan();
         found.setAnalyzed();
         return found;
     }
@@ -59,10 +46,6 @@ public class OwnColumns extends scala.runtime.AbstractPartialFunction {
             Alias column = (Alias) columns.next();
             pairs.add(new scala.Tuple2(column.toAttribute(), column.child()));
         }
-        return new scala.Tuple2(((Project) node).child(), sequence(pairs));
-    }
-
-    static scala.collection.immutable.Seq sequence(java.util.List items) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+        return new scala.Tuple2(((Project) node).child(), SameColumns.sequence(pairs));
     }
 }
