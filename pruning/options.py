@@ -71,7 +71,6 @@ class PruningOptions:
     @staticmethod
     def from_confs(confs: Mapping[str, str]) -> PruningOptions:
         """Options from all confs of a Spark session; `InvalidOptionError` for a `spark.pruning.` conf of no field."""
-        check_switch(confs)
         own = {name: text for name, text in confs.items() if name.startswith(CONF_PREFIX) and name != AUTO_CONF}
         return _with_texts(PruningOptions(), own, CONF_PREFIX)
 

@@ -395,7 +395,11 @@ MUTANTS = {
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "a-likely-gain-is-no-matter": Mutant(
-        *("pruning/query/filter_choice.py", "benefit.risk <= self.selection.options.limits.risked_gain", "-1.0 > 0.0"),
+        *("pruning/query/benefit.py", "return risk <= self.limits.risked_gain * min(", "return risk <= 0.0 * min("),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-gain-has-no-limit": Mutant(
+        *("pruning/query/benefit.py", "risked_gain * min(gain, self.surely(root))", "risked_gain * gain"),
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "a-risky-filter-is-called-a-dear-one": Mutant(
@@ -407,15 +411,19 @@ MUTANTS = {
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "a-list-has-one-value": Mutant(
-        *("pruning/query/selectivity.py", "(len(condition.children) - 1) / max(sizes)", "1 / max(sizes)"),
+        *(
+            "pruning/query/selectivity.py",
+            "_of_several(shares[0], len(condition.children) - 1)",
+            "_of_several(shares[0], 1)",
+        ),
         run_of("pruning/query/test_selectivity.py"),
     ),
     "values-of-one-file-are-those-of-a-sorted-table": Mutant(
-        *("pruning/query/known_statistics.py", " / max(alone, 1 / len(files.containers))", ""),
+        *("pruning/query/known_statistics.py", "min(least / alone, float(rows))", "least"),
         run_of("pruning/query/test_planner.py"),
     ),
     "a-dictionary-tells-all-values-of-texts": Mutant(
-        *("pruning/query/known_statistics.py", "distinct * _DISTINCT_ERROR >= ", "distinct >= "),
+        *("pruning/query/known_statistics.py", "distinct.sum() * _DISTINCT_ERROR >= ", "distinct.sum() >= "),
         run_of("pruning/query/test_planner.py"),
     ),
     "texts-have-no-length": Mutant(
@@ -423,12 +431,16 @@ MUTANTS = {
         run_of("connectors/parquet/test_row_groups.py"),
     ),
     "an-abandoned-dictionary-tells-all-values": Mutant(
-        *(
-            "connectors/parquet/footer.py",
-            "_DICTIONARY not in offsets or not _uses_only_dictionary(data, offsets)",
-            "_DICTIONARY not in offsets",
-        ),
+        *("connectors/parquet/footer.py", "if not _uses_only_dictionary(data, offsets):", "if False:"),
         run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "a-column-without-a-dictionary-has-many-values": Mutant(
+        *("connectors/parquet/footer.py", "return values if _PLAIN in read(", "return values if None not in read("),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "values-that-may-repeat-never-do": Mutant(
+        *("pruning/query/cardinality.py", "1 / sqrt(least * values), 1 / least)", "1 / values, 1 / values)"),
+        run_of("pruning/query/test_cardinality.py"),
     ),
     "ranks-limit-nothing": Mutant(
         *(

@@ -35,8 +35,8 @@ _TYPE_DEFINED = 1
 # Fields of a chunk's metadata, and of an entry of its encoding statistics.
 _TYPE, _ENCODINGS, _PATH, _CODEC, _DATA_PAGES, _DICTIONARY, _STATISTICS, _PAGES, _BLOOM = 1, 2, 3, 4, 9, 11, 12, 13, 14
 _PAGE_TYPE, _PAGE_ENCODING = 1, 2
-# Fields of its bounds, in the order that the specification fixes.
-_GREATEST, _LEAST = 5, 6
+# Fields of its statistics; bounds in the order that the specification fixes.
+_NULLS, _GREATEST, _LEAST = 3, 5, 6
 _DATA_PAGE_TYPES, _PLAIN, _DICTIONARY_ENCODINGS = (0, 3), 0, (2, 8)
 # Bytes of a dictionary page for each number in it, by physical type, under codecs that leave numbers about as long.
 _DICTIONARY_BYTES = {1: 4.0, 2: 4.9, 3: 8.0, 4: 4.0, 5: 5.0}
@@ -258,15 +258,26 @@ def chunk_metadata(footer: Footer, group: int, leaf: int) -> ChunkMetadata:
         return ChunkMetadata()
 
 
-def _distinct(data: bytes, offsets: Mapping[int, int], statistics: Struct, values: int) -> int:
-    """The different values of a chunk, `UNKNOWN` where nothing tells; `values` are all that it has.
+def _distinct(data: bytes, offsets: Mapping[int, int], statistics: Struct, rows: int) -> int:
+    """The different values of a chunk of so many rows; `UNKNOWN` where nothing tells, or what tells is malformed."""
+    try:
+        nulls = statistics.get(_NULLS, 0)
+        return _told_by_dictionary(data, offsets, statistics, max(1, rows - nulls))
+    except _MALFORMED:
+        return UNKNOWN
+
+
+def _told_by_dictionary(data: bytes, offsets: Mapping[int, int], statistics: Struct, values: int) -> int:
+    """The different values by the size of the dictionary page; all `values` where they do not fit into one.
 
     Surrogate keys take 4.0 bytes for an INT32 and 4.9 for an INT64 under Snappy.
     """
     width = _dictionary_width(zigzag(data, offsets[_TYPE]), statistics)
     if width is None or zigzag(data, offsets[_CODEC]) not in _FAST_CODECS:
         return UNKNOWN
-    if _DICTIONARY not in offsets or not _uses_only_dictionary(data, offsets):
+    if _DICTIONARY not in offsets:
+        return values if _PLAIN in read(data, offsets[_ENCODINGS], LIST)[0] else UNKNOWN
+    if not _uses_only_dictionary(data, offsets):
         return values
     size = zigzag(data, offsets[_DATA_PAGES]) - zigzag(data, offsets[_DICTIONARY])
     return min(values, max(1, round((size - _PAGE_HEADER) / width))) if size > 0 else UNKNOWN

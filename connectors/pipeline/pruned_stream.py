@@ -15,7 +15,7 @@ from connectors.pipeline.table_scan import NO_TROUBLE, warn
 from connectors.registry import before_execution
 from connectors.spark.jvm import frame_of
 from connectors.spark.own_queries import own_query
-from connectors.spark.plan_reader import SparkPlan, optimized_stream
+from connectors.spark.plan_reader import SparkPlan, optimized_stream, with_columns_of
 from pruning.keys.cache import PruningCache
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.plan import Join, Node, relations_of
@@ -86,4 +86,4 @@ def _pruned_sides(query: QueryRun) -> Iterator[Node]:
 def _rewritten(query: QueryRun, stock: Any) -> Any:
     plan = optimized_stream(query.plan.spark, query.rewritten(), stock)
     before_execution(query.plan.spark, plan)
-    return plan
+    return with_columns_of(query.plan.spark, plan, stock)

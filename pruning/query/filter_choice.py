@@ -172,7 +172,7 @@ class _Choice:
 
     def _at_risk_with(self, benefit: Benefit) -> float:
         """The seconds at risk with one more build."""
-        if benefit.risk <= self.selection.options.limits.risked_gain * benefit.gain:
+        if self.selection.benefits.is_bearable(benefit.risk, benefit.gain, self.selection.root):
             return self.at_risk
         return hypot(benefit.risk, self.at_risk)
 

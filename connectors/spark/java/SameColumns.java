@@ -16,10 +16,13 @@ public class SameColumns {
         this.known = known;
     }
 
-    /** The plan with the ids of the other one; the plan itself where it has them. */
+    /** The plan with the ids of the other one; the plan itself where it has them, or has other columns. */
     public LogicalPlan plan() {
         java.util.ArrayList columns = new java.util.ArrayList();
         boolean isSame = true;
+        if (made.output().size() != known.output().size()) {
+            return made;
+        }
         scala.collection.Iterator wanted = known.output().iterator();
         scala.collection.Iterator own = made.output().iterator();
         while (wanted.hasNext()) {
@@ -27,6 +30,9 @@ public class SameColumns {
             Attribute after = (Attribute) own.next();
             boolean isItself = before.exprId().equals(after.exprId());
             isSame = isSame && isItself;
+            if (!after.dataType().equals(before.dataType()) || !isItself && made.outputSet().contains(before)) {
+                return made;
+            }
             columns.add(isItself ? after : new Alias(after, before.name(), before.exprId(), before.qualifier(),
                 scala.Option.apply(before.metadata()), sequence(new java.util.ArrayList())));
         }

@@ -251,17 +251,35 @@ def test_unknown_keys_have_wide_bounds(plans):
     assert pytest.approx((0.01, 0.1, 1.0)) == (found.low, found.expected, found.high)
 
 
-@pytest.mark.parametrize(("counted", "expected"), [(1000, 0.01), (5, 1.0), (0, 1.0)])
-def test_unknown_keys_are_no_more_than_rows_of_the_build(plans, counted, expected):
-    """Each row of the scan may have another value, if rows are counted and values are not known."""
+@pytest.mark.parametrize(
+    ("counted", "known_values", "shares", "most"),
+    [
+        # Each row of the scan may have another value, or all the same one.
+        (10_000, {}, (0.001, 0.1, 1.0), 0.001),
+        (5, {}, (1.0, 1.0, 1.0), 1.0),
+        (0, {}, (0.1, 1.0, 1.0), 1.0),
+        (10_000, {"values": 1000.0}, (0.001, 0.01, 0.1), 0.01),
+        (10_000, {"values": 1000.0, "least": 500.0}, (0.001, 0.01, 0.1), 0.01),
+        (10_000, {"values": 10_000.0, "least": 100.0, "sparse": True}, (0.001, 0.01, 0.1), 0.001),
+        (10_000, {"values": 10_000.0, "least": 1.0, "sparse": True}, (0.001, 0.1, 1.0), 0.001),
+    ],
+)
+def test_unknown_keys_are_no_more_than_rows_of_the_build(plans, counted, known_values, shares, most):
     fact, days = plans.table("day", type_="string"), plans.table("day", type_="string")
     key = call("Concat", column(*days.output, "string"), literal("a"))
     root = plans.join(fact, days, call("EqualTo", column(*fact.output, "string"), key))
-    known = Known({fact.id: counted, days.id: 10})
+    at = fact.output[0]
+    known = Known(
+        {fact.id: counted, days.id: 10},
+        {at: known_values["values"]} if "values" in known_values else {},
+        least={at: known_values["least"]} if "least" in known_values else {},
+        sparse={at} if "sparse" in known_values else set(),
+    )
     (edge,) = (each for each in JoinGraph.of(root).edges if each.probes and each.probes[0].relation is fact)
     found = Cardinalities(Sizes({}, (), (), statistics=known), LIMITS)
-    assert pytest.approx(expected) == found.partner_share(edge.build_side, *edge.probes).expected
-    assert pytest.approx(expected) == found.most_partners(edge.build_side, *edge.probes)
+    share = found.partner_share(edge.build_side, *edge.probes)
+    assert pytest.approx(shares) == (share.low, share.expected, share.high)
+    assert pytest.approx(most) == found.most_partners(edge.build_side, *edge.probes)
 
 
 @pytest.mark.parametrize("values", [None, 50.0])

@@ -814,15 +814,36 @@ SORTED, MIXED = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [("a", "h")] *
         (SORTED, texts(*SORTED[:2], distinct=[25, 25]), 400.0),
         (MIXED, texts(*MIXED[:2], distinct=[24, 24]), 24.0),
         (MIXED, texts(*MIXED[:2], distinct=[UNKNOWN, UNKNOWN]), None),
+        (MIXED, texts(*MIXED[:2], distinct=[0, 0], rows=0), None),
         (MIXED, texts(*MIXED[:2]), None),
         (MIXED, texts(), None),
         (MIXED, Reason(ReasonCode.STATISTICS_FAILED, "t"), None),
     ],
 )
 def test_dictionaries_tell_the_values_of_a_column_of_texts(star, bounds, groups, expected):
-    known = Facts.of(star, {DescribeFiles: texts(*bounds), DescribeRowGroups: groups}).known
-    probe = probe_of(star)
-    assert pytest.approx(expected) == known.domain_size(probe.relation, probe.column)
+    found = Facts.of(star, {DescribeFiles: texts(*bounds), DescribeRowGroups: groups})
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert pytest.approx(expected) == found.known.domain_size(relation, column)
+    # Values repeat from row group to row group, or nothing tells how often.
+    assert (expected == 400.0) == found.known.is_sparse(relation, column)
+    least = found.known.least_values(relation, column)
+    assert (expected is None) == (least is None)
+    assert least is None or 0 < least <= expected
+
+
+def test_a_row_group_without_a_dictionary_has_ten_thousand_values_at_least(star):
+    many = texts(*MIXED, distinct=[1_000_000] * 4, rows=1_000_000)
+    known = Facts.of(star, {DescribeFiles: texts(*MIXED, rows=1_000_000), DescribeRowGroups: many}).known
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert (10_000.0, 4e6) == (known.least_values(relation, column), known.domain_size(relation, column))
+
+
+def test_row_groups_are_asked_for_the_values_of_a_column_once(star):
+    script = Script(others={DescribeFiles: texts(*MIXED), DescribeRowGroups: texts(*MIXED, distinct=[5] * 4)})
+    known = _Answering(KnownStatistics(star.root, QueryFacts({}, frozenset()), OPTIONS), script)
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert {5.0} == {known.domain_size(relation, column) for _ in range(3)}
+    assert [DescribeFiles, DescribeFiles, DescribeRowGroups] == [type(each) for each in script.log]
 
 
 def test_texts_of_an_unreadable_table_have_no_known_values(star):

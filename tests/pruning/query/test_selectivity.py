@@ -83,10 +83,12 @@ def test_conditions_without_bounds_have_the_share_of_their_kind(condition, expec
     ],
 )
 def test_values_of_a_column_tell_the_share_of_an_equality_and_of_a_list(condition, expected):
-    found = condition_share(condition, unknown, {0: 50.0}.get)
+    one = Estimate(0.001, 1 / 50, 0.05)
+    found = condition_share(condition, unknown, {0: one}.get)
     assert pytest.approx(expected) == found.expected
     if expected in {1 / 50, 9 / 50}:
-        assert (expected / 3, expected * 3) == pytest.approx((found.low, found.high))
+        count = round(50 * expected)
+        assert (count * one.low, count * one.high) == pytest.approx((found.low, found.high))
 
 
 def test_independent_conditions_multiply():
@@ -128,5 +130,6 @@ def test_any_condition_has_a_share(condition, share):
 
 def test_equality_with_a_value_that_is_not_known_lets_one_of_all_values_pass():
     equality = call("EqualTo", column(0), call("ScalarSubquery"))
-    assert Estimate(0.01 / 3, 0.01, 0.03) == condition_share(equality, unknown, lambda _: 100.0)
+    one = Estimate(0.01 / 3, 0.01, 0.03)
+    assert one == condition_share(equality, unknown, lambda _: one)
     assert 1.0 == condition_share(equality, unknown, unsized).high
