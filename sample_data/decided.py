@@ -1,4 +1,4 @@
-"""What pruning decided for a query, as values that compare: two flows, two versions, or two runs of one query."""
+"""The decisions about a query as values that compare: of two flows, two versions, or two runs."""
 
 from __future__ import annotations
 
