@@ -36,11 +36,8 @@ def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 def same_session(spark: SparkSession) -> SparkSession:
     """A new session of the application with equal settings, including settings that Delta makes on the first read."""
-    other, wanted = spark.newSession(), spark.conf.getAll
-    for name, value in wanted.items():
+    other = spark.newSession()
+    for name, value in spark.conf.getAll.items():
         if other.conf.get(name, None) != value:
             other.conf.set(name, value)
-    # Settings of the start of the application that the session has unset since.
-    for name in other.conf.getAll.keys() - wanted.keys():
-        other.conf.unset(name)
     return other
