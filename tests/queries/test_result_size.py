@@ -18,10 +18,14 @@ pytestmark = pytest.mark.spark
 def small_results(spark):
     """The driver takes no result of a job with more than 6,000 bytes."""
     conf = spark.sparkContext._jsc.sc().conf()
-    before = conf.get("spark.driver.maxResultSize", "1g")
+    before = conf.get("spark.driver.maxResultSize", None)
     conf.set("spark.driver.maxResultSize", "6000b")
     yield
-    conf.set("spark.driver.maxResultSize", before)
+    # Else sessions that begin later have a conf that the shared one has not.
+    if before is None:
+        conf.remove("spark.driver.maxResultSize")
+    else:
+        conf.set("spark.driver.maxResultSize", before)
 
 
 @pytest.mark.usefixtures("small_results")
