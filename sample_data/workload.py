@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from sample_data import events, events_queries, ssb, ssb_queries, tpcds, tpcds_queries
+from sample_data import analyst, analyst_queries, events, events_queries, ssb, ssb_queries, tpcds, tpcds_queries
 from sample_data.cache import Progress
 from sample_data.source import Schema, SourceFiles
 from sample_data.tpcds_queries import Query
@@ -64,6 +64,9 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
             ),
             Workload("the Star Schema Benchmark", ssb.SCHEMA, ssb.generate, ssb_queries.queries, ssb.LEAST_SCALE),
             Workload("page views", events.SCHEMA, events.generate, events_queries.queries, events.LEAST_SCALE),
+            Workload(
+                "joins of analysts", analyst.SCHEMA, analyst.generate, analyst_queries.queries, analyst.LEAST_SCALE
+            ),
         )
     }
 )

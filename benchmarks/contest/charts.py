@@ -15,9 +15,17 @@ from matplotlib.ticker import NullFormatter
 Row = Mapping[str, Any]
 # Text stays text instead of paths, and a fixed salt makes the file reproducible.
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
-_COLOURS = {"pruned": "#1b7837", "stock": "#d6604d", "duckdb": "#e0b000", "datafusion": "#4393c3", "limit": "#bababa"}
+_COLOURS = {
+    "pruned": "#1b7837",
+    "always": "#7fbf7b",
+    "stock": "#d6604d",
+    "duckdb": "#e0b000",
+    "datafusion": "#4393c3",
+    "limit": "#bababa",
+}
 _LABELS = {
     "pruned": "pruned Spark",
+    "always": "pruned Spark, option `always`",
     "stock": "stock Spark",
     "duckdb": "DuckDB",
     "datafusion": "DataFusion",

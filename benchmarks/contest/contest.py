@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks.contest.judge import TIES, Judge, judge
 from benchmarks.contest.place import Table
-from benchmarks.contest.pool import DOOR, ENGINES, LIMIT, SESSION, SPARK, STRICT, Pool, Sessions, pool
+from benchmarks.contest.pool import ALWAYS, DOOR, ENGINES, LIMIT, SESSION, SPARK, STRICT, Pool, Sessions, pool
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, Site, site
 from benchmarks.contest.tables import tables
@@ -60,7 +60,7 @@ class Settings:
     scale: float
     layouts: tuple[str, ...] = tuple(LAYOUTS)
     queries: tuple[str, ...] = TPCDS.selective
-    contenders: tuple[str, ...] = CONTENDERS
+    contenders: tuple[str, ...] = tuple(name for name in CONTENDERS if name != ALWAYS)
     runs: int = 3
     seconds: float = 600.0
     conf: tuple[str, ...] = ()

@@ -14,17 +14,20 @@ from benchmarks.contest.worker import Worker
 SPARK = "benchmarks.contest.spark_engine"
 # The row-group limit, a computed bound instead of a contender that runs.
 LIMIT = "limit"
+# Pruned Spark with the option `always`, by the door of a session.
+ALWAYS = "always"
 # The engine of each contender; contenders of one engine share its process.
 ENGINES: Mapping[str, str] = MappingProxyType(
     {
         "pruned": SPARK,
         "stock": SPARK,
+        ALWAYS: SPARK,
         "duckdb": "benchmarks.contest.duckdb_engine",
         "datafusion": "benchmarks.contest.datafusion_engine",
         LIMIT: SPARK,
     }
 )
-STRICT = frozenset({"pruned", "stock"})
+STRICT = frozenset({"pruned", "stock", ALWAYS})
 # Doors of pruned Spark: a session in which pruning is enabled, or `prune()` for each query.
 SESSION, PRUNE = "session", "prune"
 DOORS = (SESSION, PRUNE)

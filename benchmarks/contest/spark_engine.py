@@ -1,6 +1,7 @@
-"""Spark as two contenders, pruned and stock, with the same settings.
+"""Spark as contenders with the same settings: pruned, stock, and pruned by every sound filter.
 
-Pruned Spark is a second session in which pruning is enabled, or `prune()` in the first one.
+Pruned Spark is a second session in which pruning is enabled, or `prune()` in the first one; with the option `always` it
+is a third session.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.contest.limit import limit_bytes
 from benchmarks.contest.place import Table
-from benchmarks.contest.pool import DOOR, LIMIT, PRUNE, SESSION
+from benchmarks.contest.pool import ALWAYS, DOOR, LIMIT, PRUNE, SESSION
 from benchmarks.contest.protocol import serve
 from benchmarks.exchange_rows import Exchange, exchanges_of
 from benchmarks.tpcds_bytes import RIVAL
@@ -56,17 +57,22 @@ class SparkEngine:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
         confs = {**CONF, "spark.sql.warehouse.dir": warehouse, **conf}
         self.spark = spark or spark_session("scanprune contest", conf=confs)
-        self.enabled = self.spark.newSession() if door == SESSION else None
-        if self.enabled is not None:
-            # As users have it, whatever rates other benchmarks are given.
-            self.enabled.conf.set(f"{CONF_PREFIX}cost_rates", RATES_OF_SESSION)
-            enable(self.enabled)
+        self.enabled = self._enabled() if door == SESSION else None
+        self._always = self._enabled(always="true") if door == SESSION else None
         self._names: list[str] = []
         self._before = -1
 
+    def _enabled(self, **options: str) -> SparkSession:
+        """A new session with options as confs, and rates as users have them, whatever other benchmarks are given."""
+        session = self.spark.newSession()
+        for name, value in {"cost_rates": RATES_OF_SESSION, **options}.items():
+            session.conf.set(f"{CONF_PREFIX}{name}", value)
+        enable(session)
+        return session
+
     def tables(self, tables: Sequence[Table]) -> None:
         """Makes views; raises `ValueError` if Spark would read other files than the other engines."""
-        for spark in filter(None, (self.spark, self.enabled)):
+        for spark in filter(None, (self.spark, self.enabled, self._always)):
             for name in self._names:
                 spark.catalog.dropTempView(name)
             for each in tables:
@@ -87,15 +93,21 @@ class SparkEngine:
 
     def frame(self, contender: str, query: str) -> DataFrame:
         """A new DataFrame of a query, for the contender "pruned" by the door of the engine."""
+        if contender == ALWAYS:
+            return self._session(contender).sql(query)
         if contender != "pruned":
             return self.spark.sql(query)
         return prune(self.spark.sql(query)) if self.enabled is None else self.enabled.sql(query)
 
-    def report(self) -> PruneReport:
-        """The report of the latest query of the enabled session."""
-        if self.enabled is None:
-            raise ValueError("Cannot tell of the latest query: no session of this engine is enabled")
-        return history(self.enabled)[0]
+    def report(self, contender: str = "pruned") -> PruneReport:
+        """The report of the latest query of an enabled session."""
+        return history(self._session(contender))[0]
+
+    def _session(self, contender: str) -> SparkSession:
+        found = self._always if contender == ALWAYS else self.enabled
+        if found is None:
+            raise ValueError(f"Cannot run a query for {contender!r}: no session of this engine is enabled")
+        return found
 
     def exchanges(self, contender: str, query: str) -> list[Exchange]:
         """The exchanges of a query that ran to its end, with those of its builds."""
