@@ -23,6 +23,9 @@ from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.scan.key_filter import RowWorth
 
+# Leaves whose rows the driver has, or counts, by itself.
+_IN_MEMORY = frozenset({"LocalRelation", "Range"})
+
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
@@ -181,12 +184,18 @@ class Benefits:
             return False
         below, limits = _filtered(node), self.limits
         return (
-            isinstance(below, Relation)
-            and min(limits.driver_scan_files, limits.driver_scan_seconds) > 0
-            and self.cost.files(below) <= limits.driver_scan_files
-            and self.cost.file_bytes(below) <= limits.driver_scan_bytes
-            and self.cardinalities.table_rows(below) <= limits.driver_scan_rows
+            min(limits.driver_scan_files, limits.driver_scan_seconds) > 0
             and self.cardinalities.rows(node) <= limits.joined_rows
+            and (self._is_small(below) if isinstance(below, Relation) else below.kind in _IN_MEMORY)
+        )
+
+    def _is_small(self, relation: Relation) -> bool:
+        """True where the files of a scan are few and small enough for the driver to read them."""
+        limits = self.limits
+        return (
+            self.cost.files(relation) <= limits.driver_scan_files
+            and self.cost.file_bytes(relation) <= limits.driver_scan_bytes
+            and self.cardinalities.table_rows(relation) <= limits.driver_scan_rows
         )
 
     def _latency(self, node: Node) -> float:

@@ -11,16 +11,20 @@ import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.QueryExecution$;
+import org.apache.spark.sql.execution.RangeExec;
 import org.apache.spark.sql.execution.ScanFileListing;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
@@ -29,7 +33,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /**
- * The rows of projections and filters over few small files, computed by Spark's own physical plan on the driver.
+ * The rows of projections and filters over few small files, rows in memory or a range of numbers, computed by Spark's
+ * own physical plan on the driver.
  *
  * The plan is an optimised one, and is planned without adaptive execution and without a second optimisation. Its
  * partitions are computed one after the other in a thread of its own, so that nothing of a task stays in the caller's
@@ -39,6 +44,8 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
  */
 public class DriverScan extends scala.runtime.AbstractFunction0 implements Runnable {
     private static final String SPARKS = "org.apache.spark.sql.catalyst.expressions.";
+    private static final java.util.List IN_MEMORY = java.util.Arrays.asList(new Object[] {
+        LocalTableScanExec.class, RangeExec.class});
     private static final java.util.List OPERATORS = java.util.Arrays.asList(new Object[] {
         WholeStageCodegenExec.class, InputAdapter.class, ProjectExec.class, FilterExec.class,
         ColumnarToRowExec.class});
@@ -109,7 +116,7 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
 
     void check(long recordsRead) {
         if (recordsRead > mostRows) {
-            stop("its files have more than " + mostRows + " rows");
+            stop("it reads more than " + mostRows + " rows");
         }
         if (stopped != null) {
             throw new IllegalStateException(stopped);
@@ -117,8 +124,9 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     }
 
     private void check(LogicalPlan node) {
-        boolean isScan = node instanceof LogicalRelation && !node.isStreaming()
+        boolean isOfFiles = node instanceof LogicalRelation
             && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
+        boolean isScan = !node.isStreaming() && (isOfFiles || node instanceof LocalRelation || node instanceof Range);
         if (!isScan && !(node instanceof Project) && !(node instanceof Filter)) {
             throw new UnsupportedOperationException("it has a " + node.nodeName());
         }
@@ -176,6 +184,8 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     private void check(SparkPlan node) {
         if (node.getClass() == FileSourceScanExec.class) {
             check((FileSourceScanExec) node);
+        } else if (IN_MEMORY.contains(node.getClass())) {
+            return;
         } else if (OPERATORS.contains(node.getClass())) {
             check((SparkPlan) node.children().head());
         } else {

@@ -145,6 +145,36 @@ def run(spark, plan, options: PruningOptions = OPTIONS, place: int = 0, **more: 
     return found
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_in_memory_are_those_of_a_job(spark, name):
+    agreed(spark, spark.createDataFrame(tables()[name]))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("SELECT * FROM VALUES ('a', 1, DATE '0001-01-01'), (NULL, 2, NULL), ('\U0001f600', 1, DATE '9999-12-31')", 3),
+        ("SELECT * FROM VALUES (1), (2) WHERE col1 > 2", 0),
+        ("SELECT id FROM range(5, 2000, 3, 4)", 665),
+        ("SELECT id * 2 AS k, concat('C', id) AS code FROM range(100) WHERE id % 3 = 1", 33),
+        ("SELECT id FROM range(9, 9)", 0),
+    ],
+)
+def test_lists_and_ranges_take_no_job(spark, text, count):
+    before = jobs(spark)
+    here = driver_rows(spark, optimized(spark.sql(text)), "k", OPTIONS.limits)
+    assert isinstance(here, MaterializedBuild)
+    assert count == here.count
+    assert before == jobs(spark)
+    nothing_is_left(spark)
+    agreed(spark, spark.sql(text))
+
+
+def test_long_range_is_left_to_a_job(spark, why):
+    assert "it reads more than" in why(spark.range(10**9).where("id % 100000007 = 5"))
+    assert isinstance(driver_rows(spark, optimized(spark.range(10**9)), "k", OPTIONS.limits), TooMany)
+
+
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 def test_build_over_a_small_table_takes_no_job(spark, numbers, format_):
     df = numbers(format_)
@@ -208,7 +238,7 @@ def test_more_files_bytes_or_rows_are_run_as_a_job(numbers, why):
     several = numbers(files=3)
     assert "it reads 3 files" in why(several, Limits(driver_scan_files=2))
     assert "it reads 3 files" in why(several, Limits(driver_scan_bytes=1000))
-    assert "its files have more than 99 rows" in why(numbers(rows=500), Limits(driver_scan_rows=99))
+    assert "it reads more than 99 rows" in why(numbers(rows=500), Limits(driver_scan_rows=99))
     wide = numbers(rows=400).selectExpr("n", "repeat(word, 1000)")
     assert "its rows have more than 30000 bytes" in why(wide, Limits(driver_scan_bytes=30_000))
 
@@ -315,7 +345,8 @@ def test_plans_that_are_not_surely_the_same_are_run_as_jobs(spark, numbers, why,
     }.items():
         assert reason in why(df.where(other)), other
     assert "it has a Aggregate" in why(df.groupBy("n").count())
-    assert "it has a Range" in why(spark.range(3))
+    assert "it has a LogicalRDD" in why(spark.createDataFrame([(1,)], "n int"))
+    assert "it has a OneRowRelation" in why(spark.sql("SELECT 1 AS n"))
     assert "it has a ArrowEvalPython" in why(df.select(F.udf(lambda n: n + 1, "int")("n")))
     assert "it reads files by OrcFileFormat" in why(numbers("orc"))
     df.write.bucketBy(2, "n").saveAsTable("driver_buckets", path=str(tmp_path / "buckets"))
