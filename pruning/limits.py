@@ -71,6 +71,9 @@ class Limits(ExecutionLimits):
     risked_share: float = limit(
         0.05, "share", "or so much of the seconds that the query is expected to take", 1e9, 0.0, 1e9
     )
+    risked_gain: float = limit(
+        0.5, "share", "or so much of the seconds that it is expected to gain: such a bet is won in the long run", 0, 0
+    )
     share_error: float = limit(
         3.0, "ratio", "a share of rows by the bounds of columns may be wrong by it: values cluster", 1.0, 1.0
     )

@@ -69,6 +69,7 @@ class ReasonCode(Enum):
     TOO_FEW_FIRST_ROWS = "statistics do not prove that the examined files hold enough rows for the LIMIT"
     COMMAND = "the command needs every row of its target"
     NOT_WORTH = "a filter is expected to cost more than it saves"
+    RISKY = "a filter may lose too much beside what it is expected to gain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
         ReasonCode.UNSELECTIVE: "nothing: most rows are expected to match",
+        ReasonCode.RISKY: "the option `always` if you know that few rows match",
         ReasonCode.NOT_WORTH: "nothing, or the option `always` if you know better",
         ReasonCode.NOT_FILES: "read the table from files",
         ReasonCode.OUTER_SIDE: "nothing: the join keeps rows without a match",

@@ -394,8 +394,68 @@ MUTANTS = {
         *("pruning/query/filter_choice.py", "elif best.benefit.gain <= 0:", "elif best.benefit.gain < -1e9:"),
         run_of("pruning/query/test_filter_choice.py"),
     ),
+    "a-likely-gain-is-no-matter": Mutant(
+        *("pruning/query/benefit.py", "return risk <= self.limits.risked_gain * min(", "return risk <= 0.0 * min("),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-gain-has-no-limit": Mutant(
+        *("pruning/query/benefit.py", "risked_gain * min(gain, self.surely(root))", "risked_gain * gain"),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-risky-filter-is-called-a-dear-one": Mutant(
+        *(
+            "pruning/query/filter_choice.py",
+            "ReasonCode.RISKY if best.id in self.risky else",
+            "ReasonCode.RISKY if False else",
+        ),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-list-has-one-value": Mutant(
+        *(
+            "pruning/query/selectivity.py",
+            "_of_several(shares[0], len(condition.children) - 1)",
+            "_of_several(shares[0], 1)",
+        ),
+        run_of("pruning/query/test_selectivity.py"),
+    ),
+    "values-of-one-file-are-those-of-a-sorted-table": Mutant(
+        *("pruning/query/known_statistics.py", "min(least / alone, float(rows))", "least"),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "a-dictionary-tells-all-values-of-texts": Mutant(
+        *("pruning/query/known_statistics.py", "distinct.sum() * _DISTINCT_ERROR >= ", "distinct.sum() >= "),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "texts-have-no-length": Mutant(
+        *("connectors/parquet/footer.py", "(_TEXT_LENGTH + length) * _TEXT_SHRINKS", "float(_TEXT_LENGTH)"),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "an-abandoned-dictionary-tells-all-values": Mutant(
+        *("connectors/parquet/footer.py", "if not _uses_only_dictionary(data, offsets):", "if False:"),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "a-column-without-a-dictionary-has-many-values": Mutant(
+        *("connectors/parquet/footer.py", "return values if _PLAIN in read(", "return values if None not in read("),
+        run_of("connectors/parquet/test_row_groups.py"),
+    ),
+    "values-that-may-repeat-never-do": Mutant(
+        *("pruning/query/cardinality.py", "1 / sqrt(least * values), 1 / least)", "1 / values, 1 / values)"),
+        run_of("pruning/query/test_cardinality.py"),
+    ),
+    "ranks-limit-nothing": Mutant(
+        *(
+            "pruning/query/cardinality.py",
+            "return min(float(most), self.rows(node.children[0]))",
+            "return self.rows(node.children[0])",
+        ),
+        run_of("pruning/query/test_cardinality.py"),
+    ),
     "a-risk-is-no-matter": Mutant(
-        *("pruning/query/filter_choice.py", "hypot(best.benefit.risk, self.at_risk) > self.risked", "False"),
+        *(
+            "pruning/query/filter_choice.py",
+            "at_risk := self._at_risk_with(best.benefit)) > self.risked",
+            "at_risk := 0.0) > 0",
+        ),
         run_of("pruning/query/test_filter_choice.py"),
     ),
     "what-others-leave-is-no-matter": Mutant(
@@ -613,8 +673,8 @@ MUTANTS = {
     "footers-tell-of-no-bloom-filter": Mutant(
         *(
             "connectors/parquet/footer.py",
-            "_distinct(data, offsets), _BLOOM in offsets)",
-            "_distinct(data, offsets), False)",
+            "ChunkMetadata(statistics, distinct, _BLOOM in offsets)",
+            "ChunkMetadata(statistics, distinct, False)",
         ),
         run_of("connectors/parquet/test_row_groups.py"),
     ),

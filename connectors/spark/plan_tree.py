@@ -239,9 +239,14 @@ def _windowed(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], it
     order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
     order_free &= all(map(is_rank, functions))
     groups = _equal_columns(same[4][0], keys)
-    if [each.kind for each in functions] == ["Rank"] and not expressions["partitionSpec"]:
-        return RankLimit(*same, groups, order_free, _order(expressions["orderSpec"]), _whole(item["limit"]))
-    return Grouping(*same, groups, order_free)
+    limit = _whole(item["limit"]) if functions and not expressions["partitionSpec"] else None
+    match [each.kind for each in functions]:
+        case ["Rank"] if not expressions["partitionSpec"]:
+            return RankLimit(*same, groups, order_free, order=_order(expressions["orderSpec"]), count=limit)
+        case ["RowNumber"]:
+            return Grouping(*same, groups, order_free, most=limit)
+        case _:
+            return Grouping(*same, groups, order_free)
 
 
 def _first_rows(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Node:

@@ -216,8 +216,15 @@ class Benefits:
 
     def risked(self, root: Node) -> float:
         """Seconds that a filter of a query may lose: `risked_seconds`, or a share of what the query surely takes."""
-        surely = self.rates.query / NANOSECONDS + self.cost.bounded(root)
-        return max(self.limits.risked_seconds, self.limits.risked_share * surely)
+        return max(self.limits.risked_seconds, self.limits.risked_share * self.surely(root))
+
+    def surely(self, root: Node) -> float:
+        """Seconds that a query surely takes at this moment, of which filters can save no more."""
+        return self.rates.query / NANOSECONDS + self.cost.bounded(root)
+
+    def is_bearable(self, risk: float, gain: float, root: Node) -> bool:
+        """True where a loss of so many seconds is little beside a gain, which is no more than what the query takes."""
+        return risk <= self.limits.risked_gain * min(gain, self.surely(root))
 
     # The seconds that keys save.
 

@@ -26,6 +26,7 @@ from pruning.query.plan import (
     Node,
     Passthrough,
     Project,
+    RankLimit,
     Relation,
     Union,
     conjuncts_at,
@@ -114,19 +115,45 @@ class Cardinalities:
             return around(self.limits.bound_share, self.limits.guess_error)
         values = self.sizes.statistics.domain_size(probe.relation, probe.column)
         if build_side.condition.is_scalar:
-            return around(1 / values if values else self.limits.equal_share, self.limits.share_error)
+            one = self.share_of_one(probe.relation, probe.column)
+            return around(self.limits.equal_share, self.limits.share_error) if one is None else one
         keys = self._keys(build_side.node, build_side.key)
         if keys is None:
-            share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
-            return around(share, self.limits.guess_error)
+            return self._share_of_unknown(self.rows(build_side.node), probe)
         shares = self._shares_among(keys, values, probe)
         kept = self.kept_share(build_side.node)
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
         return Estimate.around(shares.low * least, shares.expected, min(1.0, shares.high * most))
 
+    def share_of_one(self, relation: Relation, column: int) -> Estimate | None:
+        """The share of a table's rows with one value of a column; None if nothing tells of its values.
+
+        Where nothing tells how often values repeat, it is expected at the geometric mean of both ends.
+        """
+        statistics = self.sizes.statistics
+        values, least = statistics.domain_size(relation, column), statistics.least_values(relation, column)
+        if not values:
+            return None
+        if least is None or not statistics.is_sparse(relation, column):
+            return around(1 / values, self.limits.share_error)
+        return Estimate.around(1 / values, 1 / sqrt(least * values), 1 / least)
+
+    def _share_of_unknown(self, keys: float, probe: ProbeColumn) -> Estimate:
+        """The share of a scan's rows that have one of so many keys, of which nothing else is known."""
+        one, rows = self.share_of_one(probe.relation, probe.column), self.sizes.statistics.rows(probe.relation)
+        if one is None and not rows:
+            return around(1.0, self.limits.guess_error)
+        if one is None:
+            # Each row may have another value, or all the same.
+            return Estimate.around(min(1.0, keys / rows), min(1.0, keys / sqrt(rows)), 1.0)
+        share = min(1.0, keys * one.expected)
+        widest = around(share, self.limits.guess_error)
+        return Estimate(min(widest.low, keys * one.low), share, min(1.0, max(widest.high, keys * one.high)))
+
     def most_partners(self, build_side: BuildSide, probe: ProbeColumn) -> float:
         """The share of the values of a scan's column that are keys of a build side, if each of its rows has another."""
-        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+        statistics = self.sizes.statistics
+        values = statistics.domain_size(probe.relation, probe.column) or statistics.rows(probe.relation)
         origins = self.origins(build_side.node, build_side.key)
         known = [sum(self.values(each.relation, each.column) for each in origins)] if origins else []
         return min(1.0, min([self.rows(build_side.node), *known]) / values) if values else 1.0
@@ -231,6 +258,8 @@ class Cardinalities:
                 return self.rows(node.children[0]) * self._condition_share(node).expected
             case GlobalAggregate():
                 return 1.0
+            case RankLimit(count=int(most)) | Grouping(most=int(most)):
+                return min(float(most), self.rows(node.children[0]))
             case Grouping(kind="Aggregate"):
                 return self._groups(node)
             case Limit(kind="GlobalLimit" | "LocalLimit", count=count) if count is not None:
@@ -263,11 +292,11 @@ class Cardinalities:
                 return None
             return statistics.matching_share(origins[0].relation, origins[0].column, domain)
 
-        def size_of(column: int) -> float | None:
+        def share_of_one(column: int) -> Estimate | None:
             origins = self.origins(node.children[0], Expression("AttributeReference", (), column))
-            return statistics.domain_size(origins[0].relation, origins[0].column) if len(origins) == 1 else None
+            return self.share_of_one(origins[0].relation, origins[0].column) if len(origins) == 1 else None
 
-        return condition_share(node.condition, share_of, size_of, self.limits)
+        return condition_share(node.condition, share_of, share_of_one, self.limits)
 
     def _groups(self, node: Grouping) -> float:
         """Groups by columns of one table are no more than its rows that have a partner."""

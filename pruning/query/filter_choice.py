@@ -1,8 +1,9 @@
 """`choose()`: the filters that are worth their builds, chosen together, by the seconds that they save and cost.
 
 A build is paid once, however many scans its keys filter. The build with the greatest gain is taken first; what its keys
-leave of each scan is what further filters can still save. A filter is used where its gain is positive, and where it and
-all others may lose no more than `risked_seconds`, or `risked_share` of the query, if their keys save least.
+leave of each scan is what further filters can still save. A filter is used where its gain is positive, and where what
+it loses if its keys save least is little: beside that gain (`risked_gain`), or, together with all others, for a query
+(`risked_seconds`, `risked_share`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pruning.cost.estimate import ZERO, Estimate
 from pruning.query.benefit import Benefit, Benefits, Effect, Remaining
 from pruning.query.build_selection import BuildSelection
 from pruning.query.requests import Steps, with_answers
-from pruning.query.runtime_filter import RuntimeFilter
+from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode
 
 # The filters that the keys of one run of a build side would be.
@@ -52,10 +53,20 @@ class _Offer:
 
 @dataclass(frozen=True, slots=True)
 class FilterChoice:
-    """The chosen filters, each with its benefit, and the best that was found of all others."""
+    """The chosen filters, each with its benefit, and the best that was found of all others.
+
+    `risky` are the ids of those that are expected to gain something, and may lose too much.
+    """
 
     chosen: tuple[RuntimeFilter, ...]
     others: tuple[RuntimeFilter, ...]
+    risky: frozenset[FilterId] = frozenset()
+
+    def why_not(self, refused: Iterable[RuntimeFilter]) -> Reason:
+        """The reason against the best of some filters that were not chosen."""
+        best = max(refused, key=lambda each: each.gain)
+        code = ReasonCode.RISKY if best.id in self.risky else ReasonCode.NOT_WORTH
+        return Reason(code, best.probe.name, "" if best.benefit is None else str(best.benefit))
 
 
 @dataclass(slots=True)
@@ -63,7 +74,8 @@ class _Choice:
     """The state of the choice: what the filters chosen so far leave of each scan, by `Relation.id`.
 
     `risked`: seconds that all builds together may lose; `at_risk`: those that the chosen ones may lose, which add up
-    like errors that do not depend on each other.
+    like errors that do not depend on each other. Builds that are likely to gain far more than they may lose do not
+    count.
     """
 
     selection: BuildSelection
@@ -144,10 +156,10 @@ class _Choice:
             elif best.benefit.gain <= 0:
                 waiting.append(best)
                 break
-            elif best.benefit.risk > 0 and hypot(best.benefit.risk, self.at_risk) > self.risked:
+            elif (at_risk := self._at_risk_with(best.benefit)) > self.risked:
                 risky.append(best)
             else:
-                self.at_risk = hypot(max(0.0, best.benefit.risk), self.at_risk)
+                self.at_risk = at_risk
                 chosen += best.filters(used=True)
                 taken.append(best)
                 for each, effect in zip(best.build, best.effects, strict=True):
@@ -155,7 +167,14 @@ class _Choice:
                         self.left[each.probe.relation.id] = effect.left
         refused = [each for offer in (*waiting, *risky) for used in (True, False) for each in offer.filters(used=used)]
         refused += [each for offer in taken for each in offer.filters(used=False)]
-        return FilterChoice(tuple(chosen), tuple(refused))
+        too_risky = frozenset(each.id for offer in risky for each in offer.filters(used=True))
+        return FilterChoice(tuple(chosen), tuple(refused), too_risky)
+
+    def _at_risk_with(self, benefit: Benefit) -> float:
+        """The seconds at risk with one more build."""
+        if self.selection.benefits.is_bearable(benefit.risk, benefit.gain, self.selection.root):
+            return self.at_risk
+        return hypot(benefit.risk, self.at_risk)
 
 
 def _column(runtime_filter: RuntimeFilter) -> tuple[int, int]:
@@ -198,9 +217,3 @@ def _by_build(filters: Iterable[RuntimeFilter]) -> list[_Build]:
     for each in filters:
         found.setdefault(each.build_side.node.id, []).append(each)
     return [tuple(each) for each in found.values()]
-
-
-def not_worth(runtime_filter: RuntimeFilter) -> Reason:
-    """The reason against a filter that was not chosen."""
-    found = runtime_filter.benefit
-    return Reason(ReasonCode.NOT_WORTH, runtime_filter.probe.name, "" if found is None else str(found))

@@ -12,7 +12,7 @@ from functools import partial
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection, RefusedBuild
 from pruning.query.expected_sizes import expected_sizes
-from pruning.query.filter_choice import FilterChoice, choose, look_up_benefits, not_worth
+from pruning.query.filter_choice import FilterChoice, choose, look_up_benefits
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames
@@ -24,9 +24,9 @@ from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
 
 # Reasons against running a build side whose keys metadata may still bound.
-_HAVE_METADATA = frozenset({ReasonCode.NOT_WORTH, ReasonCode.UNREPEATABLE_KEYS})
+_HAVE_METADATA = frozenset({ReasonCode.NOT_WORTH, ReasonCode.RISKY, ReasonCode.UNREPEATABLE_KEYS})
 # Reasons against one build side of an edge that do not count if another build side filters the scan.
-_OF_OTHERS = frozenset({ReasonCode.NOT_WORTH, ReasonCode.RUN_ONCE})
+_OF_OTHERS = frozenset({ReasonCode.NOT_WORTH, ReasonCode.RISKY, ReasonCode.RUN_ONCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _against(candidates: Sequence[_Candidate], choice: FilterChoice, done: Colle
     for candidate in candidates:
         others = [weighed[each.id] for each in candidate.filters if each.id in weighed]
         if others and not any(each.id in taken for each in candidate.filters):
-            yield not_worth(max(others, key=lambda each: each.gain))
+            yield choice.why_not(others)
 
 
 def _bounded(
@@ -233,7 +233,7 @@ def unused(
 ) -> Steps[tuple[UnusedFilter, ...]]:
     """Every edge that is refused for a scan that it reaches, after `levels` of filters.
 
-    The reasons NOT_WORTH and RUN_ONCE do not count for an edge that has filtered the scan by another build side.
+    The reasons NOT_WORTH, RISKY and RUN_ONCE do not count for an edge that has filtered the scan by another build side.
     """
     candidates = yield from _candidates(selection)
     done = {each.id for filters in levels for each in filters}
@@ -245,7 +245,7 @@ def unused(
     for each in candidates:
         repeated = [_run_once(it) for it in each.filters if it.id in ended]
         others = [weighed[it.id] for it in each.filters if it.id in weighed]
-        against = () if repeated or not others else (not_worth(max(others, key=lambda each: each.gain)),)
+        against = () if repeated or not others else (choice.why_not(others),)
         remaining += (
             UnusedFilter(each.edge, each.probe, reason)
             for reason in dict.fromkeys((*each.reasons, *repeated, *against))

@@ -151,6 +151,8 @@ def statistics_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
 
 
 def _asked(graph: JoinGraph) -> Iterator[tuple[int, int]]:
+    for node, expression in _estimated(graph.root):
+        yield from ((each.relation.id, each.column) for each in origins_of(node, expression))
     for edge in graph.edges:
         yield from ((each.relation.id, each.column) for each in edge.probes)
         for origin in origins_of(edge.build_side.node, edge.build_side.key):
@@ -159,6 +161,16 @@ def _asked(graph: JoinGraph) -> Iterator[tuple[int, int]]:
     for at, filters in filters_above(graph.root).items():
         conditions = (each.condition for each in filters if each.condition is not None)
         yield from ((at, column) for column in _named(*conditions))
+
+
+def _estimated(root: Node) -> Iterator[tuple[Node, Expression]]:
+    """Columns of nodes whose values an estimate of rows counts: those of conditions and of groups."""
+    for node in root.walk():
+        if isinstance(node, Filter) and node.condition is not None:
+            for column in node.condition.columns:
+                yield node.children[0], Expression("AttributeReference", (), column)
+        elif isinstance(node, Grouping):
+            yield from ((node.children[0], each) for each in (node.groups or {}).values())
 
 
 def _named(*conditions: Expression) -> Iterator[int]:

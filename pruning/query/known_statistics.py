@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pruning.cost.estimate import Estimate
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.broadcasts import may_be_broadcast
 from pruning.query.exchange_reuse import ExchangeReuse, SharedExchange
@@ -38,6 +39,10 @@ from pruning.values.domain import Domain
 _MEASURED_ROW_BYTES = 8 + 4 * (8 + 8)
 # Files, the largest, whose footers stand for all, where statistics say nothing.
 _SAMPLED_FILES = 2
+# The factor by which the different values of a row group may be more than its dictionary tells.
+_DISTINCT_ERROR = 4.0
+# Writers give up a dictionary of a megabyte: that of a row group whose values nearly all differ has so many at least.
+_LEAST_OF_MANY = 10_000.0
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +58,7 @@ class KnownStatistics:
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    _values: dict[tuple[int, int], Estimate | None] = field(default_factory=dict)
     _rows: dict[int, int | None] = field(default_factory=dict)
     _bytes: dict[int, int] = field(default_factory=dict)
     _reuse: ExchangeReuse | None = None
@@ -131,17 +137,58 @@ class KnownStatistics:
         return 0 if isinstance(files, Reason) else len(files.containers)
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
-        """The most different values of a column by its bounds and rows; None if not known."""
+        """The different values of a column: the most by its bounds, else by its row groups; None if unknown."""
         count, rows = self._numbers_between(relation, column), self._row_count(relation)
-        return count if count is None or rows is None else float(min(count, rows))
+        if rows is None:
+            return count
+        if count is None:
+            told = self._told(relation, column)
+            return None if told is None else told.expected
+        return float(min(count, rows))
+
+    def least_values(self, relation: Relation, column: int) -> float | None:
+        """The least different values of a column that row groups tell; None where bounds or nothing tell of them."""
+        told = self._told(relation, column) if self._numbers_between(relation, column) is None else None
+        return None if told is None else told.low
+
+    def _told(self, relation: Relation, column: int) -> Estimate | None:
+        """The different values that dictionaries of row groups tell; None if they tell nothing."""
+        at = relation.id, column
+        if at not in self._values:
+            self._values[at] = self._values_by_row_groups(relation, column)
+        return self._values[at]
+
+    def _values_by_row_groups(self, relation: Relation, column: int) -> Estimate | None:
+        """The values by those in some large row groups, and by the share of containers that hold one value."""
+        files, rows = self._files(relation, column), self._row_count(relation)
+        if isinstance(files, Reason) or files.type is None or not rows:
+            return None
+        groups = self._largest_row_groups(relation, files, column)
+        found = None if isinstance(groups, Reason) else groups.column
+        if isinstance(groups, Reason) or found is None or found.distinct is None:
+            return None
+        known = found.distinct != UNKNOWN
+        distinct, counted = found.distinct[known].astype(float), groups.containers.rows[known]
+        if not counted.sum():
+            return None
+        if distinct.sum() * _DISTINCT_ERROR >= counted.sum():
+            # Each row may have another value, or a value stands in several of them.
+            least = min(float(distinct.mean()), _LEAST_OF_MANY)
+            return Estimate(least, float(rows), float(rows))
+        alone = max(self.unprunable_fraction(ProbeColumn(relation, column)), 1 / len(files.containers))
+        least = float(distinct.mean())
+        return Estimate.around(least, min(least / alone, float(rows)), float(rows))
 
     def is_sparse(self, relation: Relation, column: int) -> bool:
-        """True where a column has more numbers between its bounds than rows, which tells nothing of repeated values.
+        """True where each row may have another value, or where values repeat, and nothing tells how often.
 
         Every number of a dense key may be there, so it has no more numbers than rows, or few more.
         """
         count, rows = self._numbers_between(relation, column), self.rows(relation)
-        return count is not None and rows > 0 and rows < count * self.options.limits.unique_share
+        if count is None:
+            told = self._told(relation, column)
+            return told is not None and told.expected >= rows * self.options.limits.unique_share
+        return rows > 0 and rows < count * self.options.limits.unique_share
 
     def _numbers_between(self, relation: Relation, column: int) -> float | None:
         """The numbers between the bounds of a column's files; None if not known."""

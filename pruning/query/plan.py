@@ -135,11 +135,13 @@ class Grouping(Node):
 
     `groups` maps an output column to its expression, if that is a column of the child (or a cast of one) that is
     constant in a group. `order_free` is True if the other columns and the choice of rows depend only on the set of rows
-    of a group. The results of `first`, of `row_number` among ties and of sums of doubles depend on their order.
+    of a group. The results of `first`, of `row_number` among ties and of sums of doubles depend on their order. `most`
+    are the rows that it gives at most, None if not known.
     """
 
     groups: Mapping[int, Expression] | None = None
     order_free: bool = False
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

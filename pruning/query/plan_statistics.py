@@ -50,10 +50,13 @@ class PlanStatistics(Protocol):
         """Files of a scan's table; 0 if not known."""
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
-        """The most different values of a column by its bounds and rows; None if not known."""
+        """The different values of a column: the most by its bounds, else by its row groups; None if unknown."""
+
+    def least_values(self, relation: Relation, column: int) -> float | None:
+        """The least different values of a column that row groups tell; None where bounds or nothing tell of them."""
 
     def is_sparse(self, relation: Relation, column: int) -> bool:
-        """True where a column has more numbers between its bounds than rows, which tells nothing of repeated values."""
+        """True where each row may have another value, or where values repeat, and nothing tells how often."""
 
     def rows_together(self, relation: Relation, column: int) -> float:
         """The rows with one value of a column that stand together, as those of an order do; 1 if not known."""
@@ -109,6 +112,10 @@ class UnknownStatistics:
         return 0
 
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
+        """Always None."""
+        return None
+
+    def least_values(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
         """Always None."""
         return None
 

@@ -135,7 +135,9 @@ class _ReuseChoice:
             keys, gain = Counter(each.id for each in nodes), _saved(union, benefits)
             for each in {each.id: each for each in nodes}.values():
                 gain = gain - benefits.paid(each, keys[each.id])
-            self._known[at] = gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
+            root, risk = self.selection.root, -gain.low
+            is_bearable = risk <= benefits.risked(root) or benefits.is_bearable(risk, gain.expected, root)
+            self._known[at] = gain.expected > 0 and is_bearable
         return self._known[at]
 
 

@@ -18,18 +18,18 @@ from pruning.query.plan import Expression, conjuncts_at
 from pruning.values.domain import Domain
 
 ShareOf: TypeAlias = Callable[[int, Domain], float | None]
-SizeOf: TypeAlias = Callable[[int], float | None]
+ShareOfOne: TypeAlias = Callable[[int], Estimate | None]
 
 ALL = Estimate.exact(1.0)
 
 
 def condition_share(
-    condition: Expression | None, share_of: ShareOf, size_of: SizeOf, limits: Limits = LIMITS
+    condition: Expression | None, share_of: ShareOf, share_of_one: ShareOfOne, limits: Limits = LIMITS
 ) -> Estimate:
     """The share, 0 to 1, of rows for which a condition holds.
 
-    `share_of` gives the share of rows whose value of a column lies in a domain, `size_of` the number of values of a
-    column; None where they are not known.
+    `share_of` gives the share of rows whose value of a column lies in a domain, `share_of_one` that of rows with one
+    value of a column; None where they are not known.
     """
     parts = [part for _, part in conjuncts_at(condition)]
     found: list[Estimate] = []
@@ -40,7 +40,7 @@ def condition_share(
         if share is not None:
             found.append(around(share, limits.share_error))
             unknown = [each for each in unknown if each not in about]
-    return reduce(both, (*found, *(_by_kind(each, share_of, size_of, limits) for each in unknown)), ALL)
+    return reduce(both, (*found, *(_by_kind(each, share_of, share_of_one, limits) for each in unknown)), ALL)
 
 
 def both(first: Estimate, second: Estimate) -> Estimate:
@@ -55,19 +55,21 @@ def around(share: float, factor: float) -> Estimate:
     return Estimate(share / factor, share, min(1.0, share * factor))
 
 
-def _by_kind(condition: Expression, share_of: ShareOf, size_of: SizeOf, limits: Limits) -> Estimate:
+def _by_kind(condition: Expression, share_of: ShareOf, share_of_one: ShareOfOne, limits: Limits) -> Estimate:
     match condition.kind:
         case "Or":
-            first, second = (condition_share(each, share_of, size_of, limits) for each in condition.children)
+            first, second = (condition_share(each, share_of, share_of_one, limits) for each in condition.children)
             most = min(1.0, first.expected + second.expected), min(1.0, first.high + second.high)
             return Estimate.around(max(first.low, second.low), *most)
         case "Not":
-            inner = condition_share(condition.children[0], share_of, size_of, limits)
+            inner = condition_share(condition.children[0], share_of, share_of_one, limits)
             return Estimate(1 - inner.high, 1 - inner.expected, 1 - inner.low)
-        case "EqualTo" | "EqualNullSafe" if sizes := _sizes(condition, size_of):
-            return around(1 / max(sizes), limits.share_error)
+        case "EqualTo" | "EqualNullSafe" if shares := _shares_of_one(condition, share_of_one):
+            return min(shares, key=lambda each: each.expected)
         case "EqualTo" | "EqualNullSafe" | "IsNull":
             return around(limits.equal_share, limits.guess_error)
+        case "In" if shares := _shares_of_one(condition, share_of_one):
+            return _of_several(shares[0], len(condition.children) - 1)
         case "In":
             listed = limits.equal_share * (len(condition.children) - 1)
             return around(min(limits.other_share, listed), limits.guess_error)
@@ -77,7 +79,12 @@ def _by_kind(condition: Expression, share_of: ShareOf, size_of: SizeOf, limits: 
             return around(limits.other_share, limits.guess_error)
 
 
-def _sizes(condition: Expression, size_of: SizeOf) -> list[float]:
-    """The numbers of values of the columns that an equality compares, such as with the value of a subquery."""
-    found = (None if each.column is None else size_of(each.column) for each in condition.children)
-    return [each for each in found if each]
+def _shares_of_one(condition: Expression, share_of_one: ShareOfOne) -> list[Estimate]:
+    """The shares of rows with one value of each column that an equality or a list compares."""
+    found = (None if each.column is None else share_of_one(each.column) for each in condition.children)
+    return [each for each in found if each is not None]
+
+
+def _of_several(one: Estimate, count: int) -> Estimate:
+    """The share of rows with one of several values."""
+    return Estimate(*(min(1.0, count * each) for each in (one.low, one.expected, one.high)))

@@ -16,6 +16,7 @@ from tests.oracle.random_lakes import EXACT, Table
 # Reasons that allow no filter on a scan although some files have no key.
 EXCUSES = {
     ReasonCode.NOT_WORTH,
+    ReasonCode.RISKY,
     ReasonCode.READ_BY_BUILD,
     ReasonCode.UNREPEATABLE_KEYS,
     ReasonCode.UNSELECTIVE_BUILD,

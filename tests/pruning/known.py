@@ -38,6 +38,7 @@ class Known(UnknownStatistics):
     opened: dict[int, int] = field(default_factory=dict)
     together: dict[int, float] = field(default_factory=dict)
     sparse: set[int] = field(default_factory=set)
+    least: dict[int, float] = field(default_factory=dict)
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
@@ -50,6 +51,9 @@ class Known(UnknownStatistics):
 
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
         return self.values.get(column)
+
+    def least_values(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
+        return self.least.get(column)
 
     def is_sparse(self, relation: Relation, column: int) -> bool:  # noqa: ARG002 - of a protocol
         return column in self.sparse

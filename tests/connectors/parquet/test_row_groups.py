@@ -336,12 +336,13 @@ OVERFLOWN = {"dictionary_pagesize_limit": 1000, "write_batch_size": 1000, "data_
         (pa.array(MANY, pa.int64()), "bigint", {}, 2000),
         (pa.array(MANY, pa.int32()), "date", {}, 2000),
         (pa.array(MANY, pa.int32()), "int", {"compression": "none"}, 2000),
-        # Part of the values stand outside of the dictionary, or all.
-        (pa.array(MANY, pa.int32()), "int", OVERFLOWN, UNKNOWN),
-        (pa.array(MANY, pa.int32()), "int", PLAIN, UNKNOWN),
+        # Part of the values stand outside of the dictionary, or all: there may be as many as rows.
+        (pa.array(MANY, pa.int32()), "int", OVERFLOWN, 10_000),
+        (pa.array(MANY, pa.int32()), "int", PLAIN, 10_000),
+        (pa.array(map(str, MANY.tolist())), "string", PLAIN, 10_000),
         # These codecs and types do not tell.
         (pa.array(MANY, pa.int32()), "int", {"compression": "zstd"}, UNKNOWN),
-        (pa.array(map(str, MANY.tolist())), "string", {}, UNKNOWN),
+        (pa.array(MANY.tolist(), pa.decimal128(30, 4)), "decimal(30,4)", {}, UNKNOWN),
     ],
 )
 def test_size_of_a_dictionary_tells_the_different_values(tmp_path, values, text, options, expected):
@@ -351,6 +352,24 @@ def test_size_of_a_dictionary_tells_the_different_values(tmp_path, values, text,
     found = read(file, column(text)).containers.columns["x"].distinct
     # Both row groups hold every value.
     assert [expected] * 2 == pytest.approx(found.tolist(), rel=0.5 if text == "bigint" else 0.02)
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "gzip"])
+@pytest.mark.parametrize("distinct", [1, 2, 50, 2000])
+@pytest.mark.parametrize("make", [str, "customer {:07d}".format, lambda at: f"{at * 2654435761 % 2**32:08x}" * 3])
+def test_size_of_a_dictionary_of_texts_tells_them_within_a_factor(tmp_path, make, distinct, compression):
+    values = pa.array([make(at % distinct) for at in range(20_000)], pa.string())
+    file = written(tmp_path / "x", pa.table({"x": values}), rows=10_000, compression=compression)
+    found = read(file, column("string")).containers.columns["x"].distinct.tolist()
+    if compression == "gzip":
+        assert [UNKNOWN] * 2 == found
+    else:
+        assert all(distinct / 6 <= each <= distinct * 3 for each in found)
+
+
+def test_texts_without_bounds_tell_nothing(tmp_path):
+    file = written(tmp_path / "x", pa.table({"x": ["a", "b"] * 100}), rows=100, write_statistics=False)
+    assert [UNKNOWN] * 2 == read(file, column("string")).containers.columns["x"].distinct.tolist()
 
 
 def test_bloom_filters_are_known_to_be_absent_by_the_footer(tmp_path):

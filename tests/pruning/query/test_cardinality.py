@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pruning.limits import LIMITS
 from pruning.query.cardinality import Cardinalities, distinct
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan import Node
+from pruning.query.plan import Node, RankLimit
 from pruning.query.plan_statistics import Cardinality, Sizes
 from tests.pruning.known import Known, Star
 from tests.pruning.plans import Plans, at_least, call, column, equal, literal
@@ -54,6 +54,15 @@ def test_condition_keeps_its_share(plans):
     assert 250.0 == rows(
         plans.filter(scan, at_least(*scan.output, 1)), Known({scan.id: 1000}, matching={scan.output[0]: 0.25})
     )
+
+
+def test_a_limit_of_ranks_gives_its_rows(plans):
+    scan = plans.table("k")
+    known = Known({scan.id: 1000})
+    numbered = replace(plans.group_limit(scan), most=10)
+    ranked = RankLimit(*plans.place((scan,)), "WindowGroupLimit", scan.output, (scan,), (), True, {}, True, count=7)  # noqa: FBT003
+    assert (10.0, 7.0) == (rows(numbered, known), rows(ranked, known))
+    assert 1000.0 == rows(replace(numbered, most=2000), known)
 
 
 def test_operators_keep_group_or_limit_rows(plans):
@@ -240,6 +249,37 @@ def test_unknown_keys_have_wide_bounds(plans):
     ]
     found = Cardinalities(Sizes({}, (), (), statistics=known), LIMITS).partner_share(side, probe)
     assert pytest.approx((0.01, 0.1, 1.0)) == (found.low, found.expected, found.high)
+
+
+@pytest.mark.parametrize(
+    ("counted", "known_values", "shares", "most"),
+    [
+        # Each row of the scan may have another value, or all the same one.
+        (10_000, {}, (0.001, 0.1, 1.0), 0.001),
+        (5, {}, (1.0, 1.0, 1.0), 1.0),
+        (0, {}, (0.1, 1.0, 1.0), 1.0),
+        (10_000, {"values": 1000.0}, (0.001, 0.01, 0.1), 0.01),
+        (10_000, {"values": 1000.0, "least": 500.0}, (0.001, 0.01, 0.1), 0.01),
+        (10_000, {"values": 10_000.0, "least": 100.0, "sparse": True}, (0.001, 0.01, 0.1), 0.001),
+        (10_000, {"values": 10_000.0, "least": 1.0, "sparse": True}, (0.001, 0.1, 1.0), 0.001),
+    ],
+)
+def test_unknown_keys_are_no_more_than_rows_of_the_build(plans, counted, known_values, shares, most):
+    fact, days = plans.table("day", type_="string"), plans.table("day", type_="string")
+    key = call("Concat", column(*days.output, "string"), literal("a"))
+    root = plans.join(fact, days, call("EqualTo", column(*fact.output, "string"), key))
+    at = fact.output[0]
+    known = Known(
+        {fact.id: counted, days.id: 10},
+        {at: known_values["values"]} if "values" in known_values else {},
+        least={at: known_values["least"]} if "least" in known_values else {},
+        sparse={at} if "sparse" in known_values else set(),
+    )
+    (edge,) = (each for each in JoinGraph.of(root).edges if each.probes and each.probes[0].relation is fact)
+    found = Cardinalities(Sizes({}, (), (), statistics=known), LIMITS)
+    share = found.partner_share(edge.build_side, *edge.probes)
+    assert pytest.approx(shares) == (share.low, share.expected, share.high)
+    assert pytest.approx(most) == found.most_partners(edge.build_side, *edge.probes)
 
 
 @pytest.mark.parametrize("values", [None, 50.0])

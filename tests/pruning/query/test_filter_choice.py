@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pruning.cost.rates import CostRates
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_choice import FilterChoice, choose, not_worth
+from pruning.query.filter_choice import FilterChoice, choose
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Filter, Node, Relation
 from pruning.query.plan_statistics import Sizes
@@ -40,7 +40,7 @@ def test_refused_filter_says_what_it_costs_and_saves():
     found = choose([star.runtime_filter], star.selection(priced(replace(ONE_EACH, build_job=2e9))))
     assert () == found.chosen
     expected = "costs 2 s (2 to 3), saves 0.0009 s (0.0007 to 0.00097)"
-    assert Reason(ReasonCode.NOT_WORTH, "day", expected) == not_worth(*found.others)
+    assert Reason(ReasonCode.NOT_WORTH, "day", expected) == found.why_not(found.others)
 
 
 def test_planning_a_scan_has_to_be_worth_it():
@@ -55,7 +55,9 @@ def test_planning_a_scan_has_to_be_worth_it():
 )
 def test_worst_case_costs_at_most_a_part_of_the_query(seconds, share, is_chosen):
     star = Star.of(few=10)
-    options = priced(replace(ONE_EACH, build_job=850_000.0), risked_seconds=seconds, risked_share=share)
+    options = priced(
+        replace(ONE_EACH, build_job=850_000.0), risked_seconds=seconds, risked_share=share, risked_gain=0.0
+    )
     # 850,000 * 1.5 - 700,000 = 575,150 nanoseconds of the 1,000,100 of the query.
     assert is_chosen == chosen(star, options)
 
@@ -246,9 +248,20 @@ def test_builds_together_may_lose_no_more_than_one():
     """Each may lose 75,000 nanoseconds: a build that takes half as long again, and keys that save nothing."""
     star = Dimensions.of(*[0.8] * 6)
     for risked, count in ((70_000, 0), (80_000, 1), (152_000, 4), (190_000, 6)):
-        options = priced(replace(ONE_EACH, build_job=50_000.0), risked_seconds=risked / 1e9, risked_share=0.0)
-        found = choose(star.filters(), star.selection(options)).chosen
-        assert count == len(found), risked
+        options = priced(
+            replace(ONE_EACH, build_job=50_000.0), risked_seconds=risked / 1e9, risked_share=0.0, risked_gain=0.0
+        )
+        found = choose(star.filters(), star.selection(options))
+        assert count == len(found.chosen), risked
+        assert 6 - count == len(found.risky), risked
+        assert [] == [each for each in found.others if found.why_not([each]).code is not ReasonCode.RISKY]
+
+
+@pytest.mark.parametrize(("share", "is_chosen"), [(0.0, False), (11.4, False), (11.6, True)])
+def test_build_may_lose_a_part_of_what_it_is_expected_to_gain(share, is_chosen):
+    """It is expected to gain 49,850 nanoseconds, and may lose 575,150."""
+    options = priced(replace(ONE_EACH, build_job=850_000.0), risked_seconds=0.0, risked_share=0.0, risked_gain=share)
+    assert is_chosen == chosen(Star.of(few=10), options)
 
 
 def test_filter_that_pays_only_if_its_rows_are_joined_must_fit():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -712,7 +712,9 @@ class _Answering:
         (files((0, 999)), files((0, 998)), 999, True),
         (files((0, 999)), files((0, 999)), 1000, False),
         (files((0, 999)), files((0, 4999)), 5000, False),
-        (files((0, 999), type_=None), files((0, 9)), 1, False),
+        # Where nothing tells of values, each row may have another.
+        (files((0, 999), type_=None), files((0, 9)), 1, True),
+        (files((0, 999), type_=None), files((0, 999)), 1000, False),
         (files((0, 999)), files((0, 9)), UNKNOWN, True),
     ],
 )
@@ -784,6 +786,70 @@ def test_share_of_needed_columns_is_estimated_from_the_largest_files(star):
 
 def probe_of(star: Star) -> Any:
     return next(each.probes[0] for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact)
+
+
+STRING = ValueType("string")
+
+
+def texts(*bounds: tuple[str, str], distinct: Sequence[int] | None = None, rows: int = 100) -> ScanContainers:
+    """Containers of a column of texts with bounds, and the different values that their dictionaries tell."""
+    found = files(*[(0, 9)] * len(bounds), rows=rows)
+    known = ColumnStatistics.of(STRING, [(*each, 0) for each in bounds])
+    known = replace(known, distinct=None if distinct is None else np.array(distinct, np.int64))
+    return ScanContainers(replace(found.containers, columns={"k": known}), "k", STRING)
+
+
+SORTED, MIXED = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [("a", "h")] * 4
+
+
+@pytest.mark.parametrize(
+    ("bounds", "groups", "expected"),
+    [
+        # Each value is in one of four sorted files, or in all of them.
+        (SORTED, texts(*SORTED[:2], distinct=[5, 7]), 24.0),
+        (MIXED, texts(*MIXED[:2], distinct=[5, 7]), 6.0),
+        (MIXED, texts(*MIXED[:2], distinct=[UNKNOWN, 7]), 7.0),
+        # Dictionaries may tell a fourth of the values: then each row may have another one.
+        (MIXED, texts(*MIXED[:2], distinct=[100, 100]), 400.0),
+        (SORTED, texts(*SORTED[:2], distinct=[25, 25]), 400.0),
+        (MIXED, texts(*MIXED[:2], distinct=[24, 24]), 24.0),
+        (MIXED, texts(*MIXED[:2], distinct=[UNKNOWN, UNKNOWN]), None),
+        (MIXED, texts(*MIXED[:2], distinct=[0, 0], rows=0), None),
+        (MIXED, texts(*MIXED[:2]), None),
+        (MIXED, texts(), None),
+        (MIXED, Reason(ReasonCode.STATISTICS_FAILED, "t"), None),
+    ],
+)
+def test_dictionaries_tell_the_values_of_a_column_of_texts(star, bounds, groups, expected):
+    found = Facts.of(star, {DescribeFiles: texts(*bounds), DescribeRowGroups: groups})
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert pytest.approx(expected) == found.known.domain_size(relation, column)
+    # Values repeat from row group to row group, or nothing tells how often.
+    assert (expected == 400.0) == found.known.is_sparse(relation, column)
+    least = found.known.least_values(relation, column)
+    assert (expected is None) == (least is None)
+    assert least is None or 0 < least <= expected
+
+
+def test_a_row_group_without_a_dictionary_has_ten_thousand_values_at_least(star):
+    many = texts(*MIXED, distinct=[1_000_000] * 4, rows=1_000_000)
+    known = Facts.of(star, {DescribeFiles: texts(*MIXED, rows=1_000_000), DescribeRowGroups: many}).known
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert (10_000.0, 4e6) == (known.least_values(relation, column), known.domain_size(relation, column))
+
+
+def test_row_groups_are_asked_for_the_values_of_a_column_once(star):
+    script = Script(others={DescribeFiles: texts(*MIXED), DescribeRowGroups: texts(*MIXED, distinct=[5] * 4)})
+    known = _Answering(KnownStatistics(star.root, QueryFacts({}, frozenset()), OPTIONS), script)
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert {5.0} == {known.domain_size(relation, column) for _ in range(3)}
+    assert [DescribeFiles, DescribeFiles, DescribeRowGroups] == [type(each) for each in script.log]
+
+
+def test_texts_of_an_unreadable_table_have_no_known_values(star):
+    known = Facts.of(star, {DescribeFiles: Reason(ReasonCode.STATISTICS_FAILED, "t")}).known
+    probe = probe_of(star)
+    assert None is known.domain_size(probe.relation, probe.column)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,25 @@ def test_conditions_without_bounds_have_the_share_of_their_kind(condition, expec
     assert 0.0 <= found.low <= found.expected <= found.high <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (call("EqualTo", column(0, "string"), literal("a")), 1 / 50),
+        (call("In", column(0, "string"), *(literal(str(at)) for at in range(9))), 9 / 50),
+        (call("In", column(0, "string"), *(literal(str(at)) for at in range(99))), 1.0),
+        # Nothing tells of the values of another column.
+        (call("In", column(1, "string"), literal("a"), literal("b")), 0.2),
+    ],
+)
+def test_values_of_a_column_tell_the_share_of_an_equality_and_of_a_list(condition, expected):
+    one = Estimate(0.001, 1 / 50, 0.05)
+    found = condition_share(condition, unknown, {0: one}.get)
+    assert pytest.approx(expected) == found.expected
+    if expected in {1 / 50, 9 / 50}:
+        count = round(50 * expected)
+        assert (count * one.low, count * one.high) == pytest.approx((found.low, found.high))
+
+
 def test_independent_conditions_multiply():
     found = condition_share(conjunction(at_least(0, 5), LIKE), half, unsized)
     assert pytest.approx(0.165) == found.expected
@@ -111,5 +130,6 @@ def test_any_condition_has_a_share(condition, share):
 
 def test_equality_with_a_value_that_is_not_known_lets_one_of_all_values_pass():
     equality = call("EqualTo", column(0), call("ScalarSubquery"))
-    assert Estimate(0.01 / 3, 0.01, 0.03) == condition_share(equality, unknown, lambda _: 100.0)
+    one = Estimate(0.01 / 3, 0.01, 0.03)
+    assert one == condition_share(equality, unknown, lambda _: one)
     assert 1.0 == condition_share(equality, unknown, unsized).high

@@ -276,7 +276,7 @@ def test_rank_limit_is_a_top_k():
     table = plans.table("a")
     order = (SortKey(column(table.output[0]), is_descending=True, nulls_first=False),)
     place = plans.place((table,))
-    ranked = RankLimit(*place, "WindowGroupLimit", table.output, (table,), (), True, {}, True, order, 4)  # noqa: FBT003
+    ranked = RankLimit(*place, "WindowGroupLimit", table.output, (table,), (), True, {}, True, order=order, count=4)  # noqa: FBT003
     assert [(4, 1)] == [(each.rows, len(each.probes)) for each in top_ks(JoinGraph.of(ranked))]
 
 
