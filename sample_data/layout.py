@@ -24,7 +24,7 @@ FACTS: Mapping[str, Clustered] = SCHEMA.facts
 ROW_GROUPS_PER_FILE = 4
 _REVISION = 1
 _ROWS_PER_GROUP = "parquet.block.row.count.limit"
-_FILE = "__file__"
+_FILE, _DAY = "__file__", "__day__"
 
 # A function that writes all rows of a fact as a table of a format to a new folder.
 WriteFact = Callable[[DataFrame, Clustered, str, Path], None]
@@ -89,9 +89,11 @@ def write_clustered(
     total = sum(count for _, count in days)
     files = layout.files_of(total)
     file_of_day = list(_file_of_day(days, total, files))
-    small = spark.createDataFrame(file_of_day, f"day {rows.schema[layout.date].dataType.simpleString()}, {_FILE} int")
+    small = spark.createDataFrame(
+        file_of_day, f"{_DAY} {rows.schema[layout.date].dataType.simpleString()}, {_FILE} int"
+    )
     laid_out = (
-        rows.join(F.broadcast(small), F.col(layout.date).eqNullSafe(F.col("day")))
+        rows.join(F.broadcast(small), F.col(layout.date).eqNullSafe(F.col(_DAY)))
         # By partition id, because Spark samples the boundaries of range partitions, which differ from run to run.
         .repartitionById(files, F.col(_FILE))
         .sortWithinPartitions(layout.date, *layout.unique)

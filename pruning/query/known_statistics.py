@@ -34,6 +34,7 @@ from pruning.scan.estimates import pass_ratio
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
+from pruning.values.encoding import sort_unique
 
 # Eight for the flags of an `UnsafeRow`, and for each of its four numbers its place and its size.
 _MEASURED_ROW_BYTES = 8 + 4 * (8 + 8)
@@ -163,6 +164,9 @@ class KnownStatistics:
         files, rows = self._files(relation, column), self._row_count(relation)
         if isinstance(files, Reason) or files.type is None or not rows:
             return None
+        if files.column is not None and files.column.is_partition:
+            lows = sort_unique(files.column.lows.take(np.flatnonzero(files.column.has_low)))
+            return Estimate.exact(float(max(1, len(lows))))
         groups = self._largest_row_groups(relation, files, column)
         found = None if isinstance(groups, Reason) else groups.column
         if isinstance(groups, Reason) or found is None or found.distinct is None:

@@ -340,7 +340,8 @@ OVERFLOWN = {"dictionary_pagesize_limit": 1000, "write_batch_size": 1000, "data_
         (pa.array(MANY, pa.int32()), "int", OVERFLOWN, 10_000),
         (pa.array(MANY, pa.int32()), "int", PLAIN, 10_000),
         (pa.array(map(str, MANY.tolist())), "string", PLAIN, 10_000),
-        # These codecs and types do not tell.
+        # These encodings, codecs and types do not tell.
+        (pa.array(MANY, pa.int32()), "int", {**PLAIN, "column_encoding": "DELTA_BINARY_PACKED"}, UNKNOWN),
         (pa.array(MANY, pa.int32()), "int", {"compression": "zstd"}, UNKNOWN),
         (pa.array(MANY.tolist(), pa.decimal128(30, 4)), "decimal(30,4)", {}, UNKNOWN),
     ],

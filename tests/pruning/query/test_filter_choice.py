@@ -264,6 +264,15 @@ def test_build_may_lose_a_part_of_what_it_is_expected_to_gain(share, is_chosen):
     assert is_chosen == chosen(Star.of(few=10), options)
 
 
+def test_gain_is_no_more_than_the_query_takes():
+    star = Star.of(few=10)
+    benefits = star.selection(priced(ONE_EACH, risked_gain=0.5)).benefits
+    query = benefits.surely(star.root)
+    assert benefits.is_bearable(0.49 * query, 1e9, star.root)
+    assert not benefits.is_bearable(0.51 * query, 1e9, star.root)
+    assert not benefits.is_bearable(0.49 * query, 0.9 * query, star.root)
+
+
 def test_filter_that_pays_only_if_its_rows_are_joined_must_fit():
     star = Dimensions.of(0.5, size=400_000)
     # Reading the dimension once more would take 400,000 nanoseconds more than the query has to.

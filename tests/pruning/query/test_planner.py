@@ -831,6 +831,16 @@ def test_dictionaries_tell_the_values_of_a_column_of_texts(star, bounds, groups,
     assert least is None or 0 < least <= expected
 
 
+def test_partitions_tell_their_values(star):
+    found = texts(("a", "a"), ("b", "b"), ("b", "b"), ("c", "c"))
+    columns = {"k": replace(found.containers.columns["k"], is_partition=True)}
+    by_partition = ScanContainers(replace(found.containers, columns=columns), "k", STRING)
+    known = Facts.of(star, {DescribeFiles: by_partition}).known
+    relation, column = probe_of(star).relation, probe_of(star).column
+    assert (3.0, 3.0) == (known.domain_size(relation, column), known.least_values(relation, column))
+    assert not known.is_sparse(relation, column)
+
+
 def test_a_row_group_without_a_dictionary_has_ten_thousand_values_at_least(star):
     many = texts(*MIXED, distinct=[1_000_000] * 4, rows=1_000_000)
     known = Facts.of(star, {DescribeFiles: texts(*MIXED, rows=1_000_000), DescribeRowGroups: many}).known
