@@ -343,6 +343,6 @@ FROM vips v JOIN orders o ON v.customer = o.customer
 GROUP BY k.section
 """,
     """
-SELECT k.click_id, k.at, k.section FROM clicks k ORDER BY k.at DESC, k.click_id LIMIT 10
+SELECT k.click_id, k.section FROM clicks k ORDER BY k.at DESC, k.click_id LIMIT 10
 """,
 )

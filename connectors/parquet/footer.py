@@ -40,8 +40,10 @@ _NULLS, _GREATEST, _LEAST = 3, 5, 6
 _DATA_PAGE_TYPES, _PLAIN, _DICTIONARY_ENCODINGS = (0, 3), 0, (2, 8)
 # Bytes of a dictionary page for each number in it, by physical type, under codecs that leave numbers about as long.
 _DICTIONARY_BYTES = {1: 4.0, 2: 4.9, 3: 8.0, 4: 4.0, 5: 5.0}
-# A text has its length before it. These codecs make a page of texts shorter: those of TPC-DS by 0.4 to 1.
-_TEXT, _TEXT_LENGTH, _TEXT_SHRINKS = 6, 4, 0.7
+# A text has its length before it, a value of fixed length, such as a long decimal, has not. These codecs make a page of
+# bytes shorter: texts of TPC-DS by 0.4 to 1.
+_LENGTHS = {6: 4, 7: 0}
+_BYTES_SHRINK = 0.7
 # Bytes of the header of a page.
 _PAGE_HEADER = 20
 _FAST_CODECS = frozenset({0, 1, 5, 7})
@@ -285,11 +287,11 @@ def _told_by_dictionary(data: bytes, offsets: Mapping[int, int], statistics: Str
 
 def _dictionary_width(physical: int, statistics: Struct) -> float | None:
     """Bytes of a value in a dictionary page; None where a writer makes none, or the length of texts is not known."""
-    if physical != _TEXT:
+    if physical not in _LENGTHS:
         return _DICTIONARY_BYTES.get(physical)
     bounds = [each for each in (statistics.get(_LEAST), statistics.get(_GREATEST)) if isinstance(each, bytes)]
     length = sum(map(len, bounds)) / len(bounds) if bounds else None
-    return None if length is None else (_TEXT_LENGTH + length) * _TEXT_SHRINKS
+    return None if length is None else (_LENGTHS[physical] + length) * _BYTES_SHRINK
 
 
 def _uses_only_dictionary(data: bytes, offsets: Mapping[int, int]) -> bool:

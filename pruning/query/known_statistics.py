@@ -179,9 +179,13 @@ class KnownStatistics:
             # Each row may have another value, or a value stands in several of them.
             least = min(float(distinct.mean()), _LEAST_OF_MANY)
             return Estimate(least, float(rows), float(rows))
-        alone = max(self.unprunable_fraction(ProbeColumn(relation, column)), 1 / len(files.containers))
+        # The share of the sampled row groups, of all files, and of the row groups of a file, that hold one value.
+        sampled = min(_SAMPLED_FILES, len(files.containers))
+        in_groups = max(self._fraction_of(groups), 1 / len(groups.containers))
+        in_files = max(self.unprunable_fraction(ProbeColumn(relation, column)), 1 / len(files.containers))
+        in_file = min(1.0, in_groups * sampled)
         least = float(distinct.mean())
-        return Estimate.around(least, min(least / alone, float(rows)), float(rows))
+        return Estimate.around(least, min(least / in_file / in_files, float(rows)), float(rows))
 
     def is_sparse(self, relation: Relation, column: int) -> bool:
         """True where each row may have another value, or where values repeat, and nothing tells how often.

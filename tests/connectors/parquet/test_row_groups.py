@@ -343,7 +343,7 @@ OVERFLOWN = {"dictionary_pagesize_limit": 1000, "write_batch_size": 1000, "data_
         # These encodings, codecs and types do not tell.
         (pa.array(MANY, pa.int32()), "int", {**PLAIN, "column_encoding": "DELTA_BINARY_PACKED"}, UNKNOWN),
         (pa.array(MANY, pa.int32()), "int", {"compression": "zstd"}, UNKNOWN),
-        (pa.array(MANY.tolist(), pa.decimal128(30, 4)), "decimal(30,4)", {}, UNKNOWN),
+        (pa.array(MANY.tolist(), pa.decimal128(30, 4)), "decimal(30,4)", PLAIN, 10_000),
     ],
 )
 def test_size_of_a_dictionary_tells_the_different_values(tmp_path, values, text, options, expected):
@@ -366,6 +366,15 @@ def test_size_of_a_dictionary_of_texts_tells_them_within_a_factor(tmp_path, make
         assert [UNKNOWN] * 2 == found
     else:
         assert all(distinct / 6 <= each <= distinct * 3 for each in found)
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+@pytest.mark.parametrize(("precision", "scale"), [(20, 2), (30, 4), (38, 0)])
+def test_size_of_a_dictionary_of_long_decimals_tells_them_within_a_factor(tmp_path, precision, scale, compression):
+    values = pa.array(MANY.tolist(), pa.decimal128(precision, scale))
+    file = written(tmp_path / "x", pa.table({"x": values}), rows=10_000, compression=compression)
+    found = read(file, column(f"decimal({precision},{scale})")).containers.columns["x"].distinct.tolist()
+    assert all(2_000 / 4 <= each <= 2_000 * 3 for each in found), found
 
 
 def test_texts_without_bounds_tell_nothing(tmp_path):

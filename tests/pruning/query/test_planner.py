@@ -807,6 +807,8 @@ SORTED, MIXED = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [("a", "h")] *
     [
         # Each value is in one of four sorted files, or in all of them.
         (SORTED, texts(*SORTED[:2], distinct=[5, 7]), 24.0),
+        # Or in one of two row groups of such a file.
+        (SORTED, texts(("a", "a"), ("b", "b"), ("c", "c"), ("d", "d"), distinct=[5, 7, 5, 7]), 48.0),
         (MIXED, texts(*MIXED[:2], distinct=[5, 7]), 6.0),
         (MIXED, texts(*MIXED[:2], distinct=[UNKNOWN, 7]), 7.0),
         # Dictionaries may tell a fourth of the values: then each row may have another one.
