@@ -204,9 +204,9 @@ class Benefits:
         if self.is_on_driver(node):
             return self.rates.driver_build / NANOSECONDS
         inner = sum(
-            len(each.children) > 1 or not isinstance(each, (Filter, Project, Passthrough, Relation))
+            len(each.children) > 1 or not isinstance(each, (Filter, Project, Passthrough))
             for each in node.walk()
-            if each.id not in self.sizes.materialized
+            if each.children and each.id not in self.sizes.materialized
         )
         return self.rates.build_job * (1 + self.limits.inner_job_share * inner) / NANOSECONDS
 

@@ -103,6 +103,25 @@ def test_scan_of_few_files_is_built_on_the_driver(files, read, limits, expected)
     assert expected == Benefits(sizes, replace(LIMITS, **limits), runs_on_driver=True).is_on_driver(star.few)
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows", "expected"),
+    [
+        ("LocalRelation", 20, True),
+        ("Range", 20, True),
+        ("LocalRelation", LIMITS.joined_rows + 1, False),
+        ("LogicalRDD", 20, False),
+        ("InMemoryRelation", 20, False),
+    ],
+)
+def test_rows_in_memory_are_given_on_the_driver(kind, rows, expected):
+    star = Star.of(elsewhere=float(rows))
+    leaf = replace(Plans().other(kind, output=(9,)), id=99, subtree_start=99)
+    found = star.benefits(replace(NO_COSTS, build_job=5.0, driver_build=1.0), on_driver=True)
+    assert expected == found.is_on_driver(leaf)
+    assert (1.0 if expected else 5.0) / SECOND == pytest.approx(found.run(leaf))
+    assert not star.benefits(NO_COSTS).is_on_driver(leaf)
+
+
 def test_joins_inside_of_a_build_take_more_jobs():
     star = Star.of()
     found = star.benefits(replace(NO_COSTS, build_job=100.0), on_driver=True)
