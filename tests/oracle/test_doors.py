@@ -1,6 +1,6 @@
 """With given rates a session and `prune()` plan the same filters, in the first run of a query and in the tenth.
 
-The queries are those of TPC-DS, SSB and the page views.
+The queries are those of TPC-DS, SSB, the page views and the joins of analysts.
 """
 
 from __future__ import annotations
