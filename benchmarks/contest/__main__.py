@@ -43,7 +43,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         ),
     ] = None,
     contender: Annotated[
-        list[str] | None, typer.Option(help=f"One of {', '.join(CONTENDERS)}; all by default.")
+        list[str] | None, typer.Option(help=f"One of {', '.join(CONTENDERS)}; all but always by default.")
     ] = None,
     runs: Annotated[int, typer.Option(min=3, help="Timed runs of each query; one more warms up.")] = FULL.runs,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds that a run may take.")] = FULL.seconds,
@@ -75,7 +75,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         scale,
         _chosen("layout", layout, tuple(LAYOUTS)),
         asked_queries(chosen, query or []),
-        _chosen("contender", contender, CONTENDERS),
+        _chosen("contender", contender or FULL.contenders, CONTENDERS),
         runs,
         timeout,
         tuple(conf or ()),

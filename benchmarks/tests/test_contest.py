@@ -610,7 +610,7 @@ def test_all_contenders_answer_two_queries_of_tpcds_with_the_right_rows(spark, t
     # Uses the session of the tests, so that no other session is started to write tables.
     write_layout(spark, LAYOUTS["delta"], generate(0.05, tmp_path, named), tmp_path)
     monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path / "unfinished"))
-    rows = contest.run(Settings(0.05, ("delta",), ("q20", "q96"), runs=1), tmp_path)
+    rows = contest.run(Settings(0.05, ("delta",), ("q20", "q96"), CONTENDERS, runs=1), tmp_path)
     assert [(query, name) for query in ("q20", "q96") for name in CONTENDERS] == [
         (each["query"], each["contender"]) for each in rows
     ]

@@ -158,4 +158,5 @@ def test_all_contenders_answer_two_queries_of_page_views_once_with_the_right_row
     ]
     assert [] == [each for each in rows if each.get("failed") or each.get("rows_equal") is False]
     turns = [each["turn"] for each in rows]
-    assert [1, 2, 3, 4] * 2 == [*sorted(turns[:4]), *sorted(turns[4:])]
+    count = len(contenders)
+    assert [*range(1, count + 1)] * 2 == [*sorted(turns[:count]), *sorted(turns[count:])]
