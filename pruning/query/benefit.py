@@ -117,6 +117,7 @@ class Benefits:
     _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
     _paid: dict[tuple[int, int], Estimate] = field(default_factory=dict)
     _effects: dict[tuple[int, str, int, int, int], Effect] = field(default_factory=dict)
+    _surely: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cardinalities = Cardinalities(self.sizes, self.limits)
@@ -220,7 +221,9 @@ class Benefits:
 
     def surely(self, root: Node) -> float:
         """Seconds that a query surely takes at this moment, of which filters can save no more."""
-        return self.rates.query / NANOSECONDS + self.cost.bounded(root)
+        if root.id not in self._surely:
+            self._surely[root.id] = self.rates.query / NANOSECONDS + self.cost.bounded(root)
+        return self._surely[root.id]
 
     def is_bearable(self, risk: float, gain: float, root: Node) -> bool:
         """True where a loss of so many seconds is little beside a gain, which is no more than what the query takes."""

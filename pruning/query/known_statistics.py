@@ -168,11 +168,11 @@ class KnownStatistics:
             lows = sort_unique(files.column.lows.take(np.flatnonzero(files.column.has_low)))
             return Estimate.exact(float(max(1, len(lows))))
         groups = self._largest_row_groups(relation, files, column)
-        found = None if isinstance(groups, Reason) else groups.column
-        if isinstance(groups, Reason) or found is None or found.distinct is None:
+        told = _distinct_of(groups)
+        if isinstance(groups, Reason) or told is None:
             return None
-        known = found.distinct != UNKNOWN
-        distinct, counted = found.distinct[known].astype(float), groups.containers.rows[known]
+        known = told != UNKNOWN
+        distinct, counted = told[known].astype(float), groups.containers.rows[known]
         if not counted.sum():
             return None
         if distinct.sum() * _DISTINCT_ERROR >= counted.sum():
@@ -221,14 +221,16 @@ class KnownStatistics:
         mixed at random would have more of them.
         """
         values, files = self.domain_size(relation, column), self._typed_files(relation, column)
-        groups = None if files is None else self._largest_row_groups(relation, files, column)
-        found = None if groups is None or isinstance(groups, Reason) else groups.column
-        if not values or not isinstance(groups, ScanContainers) or found is None or found.distinct is None:
+        if not values or files is None:
             return 1.0
-        known = (found.distinct != UNKNOWN) & (found.distinct <= values / 2)
+        groups = self._largest_row_groups(relation, files, column)
+        distinct = _distinct_of(groups)
+        if isinstance(groups, Reason) or distinct is None:
+            return 1.0
+        known = (distinct != UNKNOWN) & (distinct <= values / 2)
         if not known.all() or not len(groups.containers):
             return 1.0
-        drawn = -np.log1p(-found.distinct / values) * values
+        drawn = -np.log1p(-distinct / values) * values
         return max(1.0, float(groups.containers.rows.sum() / drawn.sum()))
 
     def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:
@@ -322,6 +324,11 @@ class KnownStatistics:
             raise Unanswered(request, partial(self._answers.__setitem__, key))
         answer: A = self._answers[key]
         return answer
+
+
+def _distinct_of(groups: ScanContainers | Reason) -> IntArray | None:
+    """The different values that each row group tells of its column; None if none was read or none tells."""
+    return None if isinstance(groups, Reason) or groups.column is None else groups.column.distinct
 
 
 def _row_sum(files: ScanContainers) -> int | None:
