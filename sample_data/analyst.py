@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
-from sample_data.events_draws import DAYS, Numbers, chosen, day_of, generator, hexadecimal, strings
-from sample_data.generator import valid_scale, wanted_tables
+from sample_data.cache import Progress, quiet
+from sample_data.drawn import drawn_files
+from sample_data.events_draws import DAYS, Numbers, chosen, dates, day_of, generator, hexadecimal, strings, uuids
 from sample_data.source import Clustered, Schema, SourceFiles
 
 TABLES = ("orders", "clicks", "customers", "vips", "calendar")
@@ -75,10 +75,7 @@ def customer_names(numbers: Numbers) -> pa.Array:
 def visitors(numbers: Numbers) -> pa.Array:
     """The UUIDs of visitors by their numbers, which follow no order and do not depend on the scale."""
     mixed = [_mixed(numbers.astype(np.uint64) * np.uint64(2) + np.uint64(half)) for half in (0, 1)]
-    codes = hexadecimal(np.stack(mixed, axis=1).view(np.uint8).reshape(len(numbers), 16))
-    dash = np.full((len(codes), 1), ord("-"), np.uint8)
-    cuts = [codes[:, first:end] for first, end in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))]
-    return strings(np.concatenate([part for cut in cuts for part in (dash, cut)][1:], axis=1))
+    return uuids(np.stack(mixed, axis=1).view(np.uint8).reshape(len(numbers), 16))
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -149,14 +146,13 @@ def _clicks(scale: float) -> Iterator[pa.Table]:
 
 def _customers(scale: float) -> Iterator[pa.Table]:
     numbers = np.arange(customer_count(scale))
-    joined = pa.array((numbers * 6_007 % (3 * DAYS)).astype(np.int32), pa.int32())
     yield pa.table(
         {
             "customer": customer_codes(numbers),
             "customer_no": pa.array(numbers, pa.int32()),
             "name": customer_names(numbers),
             "region": pa.array(numbers * 31 % _REGIONS, pa.int32()),
-            "joined_on": pc.add(joined, pa.scalar(_day_number(0) - 2 * DAYS, pa.int32())).cast(pa.date32()),
+            "joined_on": dates(numbers * 6_007 % (3 * DAYS) - 2 * DAYS),
         }
     )
 
@@ -194,10 +190,6 @@ def _calendar(_scale: float) -> Iterator[pa.Table]:
     )
 
 
-def _day_number(number: int) -> int:
-    return int(np.datetime64(day_of(number), "D").astype(np.int64))
-
-
 _PARTS: Mapping[str, Callable[[float], Iterator[pa.Table]]] = MappingProxyType(
     {"orders": _orders, "clicks": _clicks, "customers": _customers, "vips": _vips, "calendar": _calendar}
 )
@@ -210,22 +202,22 @@ def generate(
 
     Raises `ValueError` for an invalid scale or table.
     """
-    valid_scale("the tables of analysts", scale, LEAST_SCALE)
-    wanted = wanted_tables("The workload of analysts", TABLES, tables)
-    made: Manifest = {"generator": f"numpy {np.__version__}", "analyst": _REVISION, "scale": scale}
-    folder = target / SCHEMA.folder(scale)
-    paths = {table: folder / f"{table}.parquet" for table in wanted}
-    with cache_folder(folder, made, [f"{table}.parquet" for table in TABLES]):
-        for done, (table, path) in enumerate(paths.items()):
-            progress(f"Generating {table}", done / len(paths))
-            if not path.exists():
-                with made_whole(path) as unfinished:
-                    _write(_PARTS[table](scale), unfinished)
-    progress("Tables of analysts generated", 1.0)
-    return SourceFiles(scale, made, paths, SCHEMA)
+    return drawn_files(
+        "the analyst workload",
+        SCHEMA,
+        _REVISION,
+        _write,
+        scale=scale,
+        least_scale=LEAST_SCALE,
+        target=target,
+        tables=tables,
+        progress=progress,
+    )
 
 
-def _write(parts: Iterator[pa.Table], path: Path) -> None:
+def _write(table: str, scale: float, path: Path, progress: Progress) -> None:
+    progress(f"Generating {table}", TABLES.index(table) / len(TABLES))
+    parts = _PARTS[table](scale)
     first = next(parts)
     with pq.ParquetWriter(path, first.schema) as writer:
         writer.write_table(first)

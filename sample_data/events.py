@@ -16,16 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
+from sample_data.cache import Progress, quiet
+from sample_data.drawn import drawn_files
 from sample_data.events_dimensions import bots, calendar, campaigns, users
 from sample_data.events_draws import DAYS, user_count
 from sample_data.events_views import SCHEMA as VIEWS
 from sample_data.events_views import Days
-from sample_data.generator import valid_scale, wanted_tables
 from sample_data.source import Clustered, Schema, SourceFiles
 
 TABLES = ("page_views", "users", "campaigns", "bots", "calendar")
@@ -61,22 +60,24 @@ def generate(
 
     Raises `ValueError` for an invalid scale or table.
     """
-    valid_scale("page views", scale, LEAST_SCALE)
-    wanted = wanted_tables("page views", TABLES, tables)
-    made: Manifest = {"generator": f"numpy {np.__version__}", "events": _REVISION, "scale": scale}
-    folder = target / SCHEMA.folder(scale)
-    paths = {table: folder / f"{table}.parquet" for table in wanted}
-    with cache_folder(folder, made, [f"{table}.parquet" for table in TABLES]):
-        for table, path in paths.items():
-            if path.exists():
-                continue
-            with made_whole(path) as unfinished:
-                if table in _DIMENSIONS:
-                    pq.write_table(_DIMENSIONS[table](user_count(scale)), unfinished)
-                else:
-                    _write_views(scale, unfinished, progress)
-    progress("Page views generated", 1.0)
-    return SourceFiles(scale, made, paths, SCHEMA)
+    return drawn_files(
+        "page views",
+        SCHEMA,
+        _REVISION,
+        _write,
+        scale=scale,
+        least_scale=LEAST_SCALE,
+        target=target,
+        tables=tables,
+        progress=progress,
+    )
+
+
+def _write(table: str, scale: float, path: Path, progress: Progress) -> None:
+    if table in _DIMENSIONS:
+        pq.write_table(_DIMENSIONS[table](user_count(scale)), path)
+    else:
+        _write_views(scale, path, progress)
 
 
 def _write_views(scale: float, path: Path, progress: Progress) -> None:

@@ -6,15 +6,14 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sample_data.events_draws import (
     BOT_AT,
     BOT_OF,
     DAYS,
-    FIRST_DAY,
     Numbers,
     chosen,
+    dates,
     day_of,
     generator,
     season_of,
@@ -24,7 +23,6 @@ from sample_data.events_draws import (
 )
 
 CAMPAIGNS = 400
-_EPOCH_DAY = np.datetime64(FIRST_DAY).astype("datetime64[D]").astype(np.int64)
 _COUNTRIES = ["US", "DE", "IN", "BR", "FR", "GB", "JP", "PL", "SE", "IS"]
 _LANGUAGES = ["en", "de", "hi", "pt", "fr", "ja", "pl", "sv"]
 _INTERESTS = [["sports"], ["music", "film"], ["travel", "food"], ["games", "music"], [], ["garden", "food", "books"]]
@@ -110,8 +108,3 @@ def calendar(_users: int) -> pa.Table:
             "season": pa.array([season_of(each) for each in days], pa.string()),
         }
     )
-
-
-def dates(days: Numbers) -> pa.Array:
-    """Dates by numbers of days."""
-    return pc.cast(pa.array((days + _EPOCH_DAY).astype(np.int32)), pa.date32())

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 FIRST_DAY = date(2024, 1, 1)
 DAYS = 400
+_EPOCH_DAY = np.datetime64(FIRST_DAY).astype("datetime64[D]").astype(np.int64)
 # The first and the last day of each season of sales.
 SEASONS: Mapping[str, tuple[date, date]] = MappingProxyType(
     {
@@ -76,10 +77,7 @@ def user_ids(users: int) -> pa.Array:
     # The bits of version 4.
     drawn[:, 6] = (drawn[:, 6] & 0x0F) | 0x40
     drawn[:, 8] = (drawn[:, 8] & 0x3F) | 0x80
-    digits = np.full((users, 36), ord("-"), np.uint8)
-    places = [at for at in range(36) if at not in {8, 13, 18, 23}]
-    digits[:, places] = hexadecimal(drawn)
-    return strings(digits)
+    return uuids(drawn)
 
 
 def tenants_of_users(users: int) -> Numbers:
@@ -87,6 +85,18 @@ def tenants_of_users(users: int) -> Numbers:
     shares = np.cumsum(1.0 / np.arange(1, TENANTS + 1))
     found: Numbers = 1 + np.searchsorted(shares, generator("tenants").random(users) * shares[-1])
     return found
+
+
+def dates(days: Numbers) -> pa.Array:
+    """Dates by numbers of days; 0 is the first."""
+    return pa.array((days + _EPOCH_DAY).astype(np.int32)).cast(pa.date32())
+
+
+def uuids(drawn: npt.NDArray[np.uint8]) -> pa.Array:
+    """The texts of UUIDs from rows of 16 bytes."""
+    digits = np.full((len(drawn), 36), ord("-"), np.uint8)
+    digits[:, [at for at in range(36) if at not in {8, 13, 18, 23}]] = hexadecimal(drawn)
+    return strings(digits)
 
 
 def hexadecimal(drawn: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

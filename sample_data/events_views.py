@@ -9,13 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sample_data.events_dimensions import campaign_periods, dates
+from sample_data.events_dimensions import campaign_periods
 from sample_data.events_draws import (
     BOT_AT,
     BOT_OF,
     DAYS,
     Numbers,
     chosen,
+    dates,
     day_of,
     generator,
     hexadecimal,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pruning import explain, prune
-from sample_data import analyst, events, events_dimensions, events_draws, events_views, generator, layout, ssb
+from sample_data import analyst, drawn, events, events_dimensions, events_draws, events_views, generator, layout, ssb
 from sample_data.confs import CODE_GENERATION, conf
 from sample_data.events_draws import DAYS, FIRST_DAY, TENANTS, user_ids
 from sample_data.layout import write_delta
@@ -33,7 +33,7 @@ SCALE = 0.01
 VIEWS, USERS = 50_000, 1_000
 MADE_BY = [
     Path(each.__file__)
-    for each in (analyst, ssb, generator, layout, events, events_dimensions, events_draws, events_views)
+    for each in (analyst, drawn, ssb, generator, layout, events, events_dimensions, events_draws, events_views)
     if each.__file__
 ]
 # No filter pays at this scale.

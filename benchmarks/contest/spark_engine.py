@@ -57,13 +57,13 @@ class SparkEngine:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
         confs = {**CONF, "spark.sql.warehouse.dir": warehouse, **conf}
         self.spark = spark or spark_session("scanprune contest", conf=confs)
-        self.enabled = self._enabled() if door == SESSION else None
-        self._always = self._enabled(always="true") if door == SESSION else None
+        self.enabled = self._new_session() if door == SESSION else None
+        self._always = self._new_session(always="true") if door == SESSION else None
         self._names: list[str] = []
         self._before = -1
 
-    def _enabled(self, **options: str) -> SparkSession:
-        """A new session with options as confs, and rates as users have them, whatever other benchmarks are given."""
+    def _new_session(self, **options: str) -> SparkSession:
+        """A new enabled session with options as confs, and rates as users have them, whatever benchmarks are given."""
         session = self.spark.newSession()
         for name, value in {"cost_rates": RATES_OF_SESSION, **options}.items():
             session.conf.set(f"{CONF_PREFIX}{name}", value)
