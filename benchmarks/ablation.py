@@ -121,7 +121,10 @@ def planned(df: DataFrame, options: PruningOptions, cache: PruningCache) -> Plan
     tables = {at: table for at, scan in found.scans.items() for table in scan.explanation().tables}
     scans = {
         at: Scan(
-            {(", ".join(one.columns), one.source): f"{one.row_test} {dict(one.ranges)}" for one in each.filters},
+            {
+                (", ".join(one.columns), one.source): f"{one.row_test} {dict(one.ranges)} pushed: {decision.is_pushed}"
+                for one, decision in zip(each.filters, found.scans[at].plan.decisions, strict=True)
+            },
             each.bytes_kept or 0,
             each.bytes_total or 0,
         )
@@ -244,7 +247,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"""# Numbers of decisions, one at a time without its rule
 
 Made by `python -m benchmarks ablation`: queries whose plan changes without the rule; filters that are gone, new or have
-other ranges or row tests; nodes whose rows are joined, or no more; planned bytes without it by those with it, of
+other ranges or row tests, or are hidden from storage in one of both; nodes whose rows are joined, or no more; planned bytes without it by those with it, of
 scans that the query itself reads in both, as a geometric mean over all queries.
 
 {table}"""

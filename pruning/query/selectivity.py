@@ -7,6 +7,7 @@ have done since System R, and wide bounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from typing import TypeAlias
@@ -21,6 +22,11 @@ ShareOf: TypeAlias = Callable[[int, Domain], float | None]
 ShareOfOne: TypeAlias = Callable[[int], Estimate | None]
 
 ALL = Estimate.exact(1.0)
+# What Spark makes of `LIKE 'a%'`, `'%a'` and `'%a%'`, and a pattern of other forms.
+_PATTERNS = frozenset({"StartsWith", "EndsWith", "Contains", "Like"})
+_ESCAPES_AND_WILDCARDS = re.compile(r"\\(.)|[%_]", re.DOTALL)
+# PostgreSQL's share of rows that one more character of a pattern lets pass, and the least share that it believes.
+_CHARACTER_SHARE, _LEAST_PATTERN_SHARE = 0.2, 1e-4
 
 
 def condition_share(
@@ -75,6 +81,8 @@ def _by_kind(condition: Expression, share_of: ShareOf, share_of_one: ShareOfOne,
             return around(min(limits.other_share, listed), limits.guess_error)
         case "Literal" if condition.text == "true":
             return ALL
+        case kind if kind in _PATTERNS:
+            return _of_pattern(condition, share_of_one, limits)
         case _:
             return around(limits.other_share, limits.guess_error)
 
@@ -83,6 +91,21 @@ def _shares_of_one(condition: Expression, share_of_one: ShareOfOne) -> list[Esti
     """The shares of rows with one value of each column that an equality or a list compares."""
     found = (None if each.column is None else share_of_one(each.column) for each in condition.children)
     return [each for each in found if each is not None]
+
+
+def _of_pattern(condition: Expression, share_of_one: ShareOfOne, limits: Limits) -> Estimate:
+    """The share of rows with a text like a pattern, which are at least those with one value of the column.
+
+    It may be that of any condition, as all texts may begin alike.
+    """
+    other = around(limits.other_share, limits.guess_error)
+    pattern = condition.children[1]
+    if pattern.kind != "Literal":
+        return other
+    text = _ESCAPES_AND_WILDCARDS.sub(r"\1", pattern.text) if condition.kind == "Like" else pattern.text
+    ones = (each.expected for each in _shares_of_one(condition, share_of_one))
+    share = max(_LEAST_PATTERN_SHARE, _CHARACTER_SHARE ** len(text), *ones)
+    return Estimate(min(other.low, share / limits.guess_error), min(other.expected, share), other.high)
 
 
 def _of_several(one: Estimate, count: int) -> Estimate:

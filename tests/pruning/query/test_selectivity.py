@@ -14,7 +14,7 @@ from tests.pruning.plans import both as conjunction
 
 SHARES = st.floats(allow_nan=True, allow_infinity=True)
 ESTIMATES = st.tuples(*[st.floats(0, 1)] * 3).map(sorted).map(lambda each: Estimate(*each))
-LIKE = call("StartsWith", column(1, "string"), literal("a"))
+LIKE = call("RLike", column(1, "string"), literal("a"))
 TRUE = Expression("Literal", (), None, "boolean", "true")
 NOT_NULL = call("IsNotNull", column(0))
 
@@ -70,6 +70,32 @@ def test_conditions_without_bounds_have_the_share_of_their_kind(condition, expec
     found = condition_share(condition, unknown, unsized)
     assert pytest.approx(expected) == found.expected
     assert 0.0 <= found.low <= found.expected <= found.high <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern", "expected"),
+    [
+        ("StartsWith", "", 0.33),
+        ("StartsWith", "a", 0.2),
+        ("EndsWith", "abc", 0.008),
+        ("Contains", "abc", 0.008),
+        ("Contains", "Hana 1234", 0.0001),
+        ("Like", "%", 0.33),
+        ("Like", "a_c%", 0.04),
+        ("Like", r"\%\\%", 0.04),
+    ],
+)
+def test_a_pattern_has_a_share_by_its_characters(kind, pattern, expected):
+    found = condition_share(call(kind, column(0, "string"), literal(pattern)), unknown, unsized)
+    assert pytest.approx(expected) == found.expected
+    # All texts may begin alike.
+    assert found.low == min(0.033, found.expected / 10)
+    assert found.high == 1.0
+    # One of six values is like the pattern, if any is.
+    one = condition_share(call(kind, column(0, "string"), literal(pattern)), unknown, lambda _: around(1 / 6, 3.0))
+    assert pytest.approx(max(expected, 1 / 6)) == one.expected
+    compared = condition_share(call(kind, column(0, "string"), column(1, "string")), unknown, unsized)
+    assert pytest.approx(0.33) == compared.expected
 
 
 @pytest.mark.parametrize(
