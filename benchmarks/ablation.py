@@ -247,8 +247,8 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"""# Numbers of decisions, one at a time without its rule
 
 Made by `python -m benchmarks ablation`: queries whose plan changes without the rule; filters that are gone, new or have
-other ranges or row tests, or are hidden from storage in one of both; nodes whose rows are joined, or no more; planned bytes without it by those with it, of
-scans that the query itself reads in both, as a geometric mean over all queries.
+other ranges or row tests, or that storage sees in one of both; nodes whose rows are joined, or no more; planned bytes
+without it by those with it, of scans that the query itself reads in both, as a geometric mean over all queries.
 
 {table}"""
 

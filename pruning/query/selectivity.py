@@ -22,7 +22,7 @@ ShareOf: TypeAlias = Callable[[int, Domain], float | None]
 ShareOfOne: TypeAlias = Callable[[int], Estimate | None]
 
 ALL = Estimate.exact(1.0)
-# What Spark makes of `LIKE 'a%'`, `'%a'` and `'%a%'`, and a pattern of other forms.
+# Spark makes the first three of `LIKE 'a%'`, `'%a'` and `'%a%'`.
 _PATTERNS = frozenset({"StartsWith", "EndsWith", "Contains", "Like"})
 _ESCAPES_AND_WILDCARDS = re.compile(r"\\(.)|[%_]", re.DOTALL)
 # PostgreSQL's share of rows that one more character of a pattern lets pass, and the least share that it believes.
