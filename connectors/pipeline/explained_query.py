@@ -153,7 +153,8 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySumma
     if isinstance(table, Reason):
         return ()
     column = plan_column(table, relation, runtime_filter.probe.column)
-    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
+    values = keys if isinstance(keys, Reason) else runtime_filter.probe.values_of(keys)
+    filter_ = KeyFilter.unknown([column], "") if isinstance(values, Reason) else key_filter([column], values)
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns
     files = table.files(list(columns.values()))

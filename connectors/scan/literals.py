@@ -24,6 +24,8 @@ _DAY_MICROS = 86_400_000_000
 _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 # The default of `spark.sql.parquet.pushdown.inFilterThreshold`: of a longer list, Parquet files see the span.
 _LISTED_APART = 10
+# The greatest number of days or microseconds before 1970 of which Spark makes a literal for a data source.
+_PLANNED_MOMENTS = {"date": 2_100_000_000, "timestamp": 9_000_000_000_000_000_000}
 # Ranges that are compared one after the other; more by halves.
 _IN_A_ROW = 4
 
@@ -39,7 +41,26 @@ def ranges_sql(column: str, ranges: RangeSet) -> str:
     """
     if ranges.is_none:
         return "false"
-    return _search(column, ranges, 0, len(ranges))
+    seen = _planned(ranges)
+    found = _search(column, seen, 0, len(seen))
+    return found if seen is ranges else f"({found} AND {hidden_sql(_search(column, ranges, 0, len(ranges)))})"
+
+
+def _planned(ranges: RangeSet) -> RangeSet:
+    """The ranges with open ends in place of moments that Spark cannot plan a scan by; themselves if there is none.
+
+    Spark moves literals of dates and timestamps to the Julian calendar for its data sources, which overflows near the
+    least of all.
+    """
+    most = _PLANNED_MOMENTS.get(ranges.type.name)
+    if most is None or not isinstance(ranges.lows, np.ndarray) or not isinstance(ranges.highs, np.ndarray):
+        return ranges
+    # Ranges ascend, so that of the least moments is the first.
+    first, last = int(ranges.lows[0]), int(ranges.highs[0])
+    if -most <= first or (first == LEAST and -most <= last):
+        return ranges
+    lows = np.where(ranges.lows < -most, LEAST, ranges.lows)
+    return RangeSet.of_ranges(ranges.type, lows, np.maximum(ranges.highs, -most))
 
 
 def tuple_ranges_sql(columns: Sequence[str], predicate: PushedTupleRanges) -> str:
@@ -75,6 +96,7 @@ def points_sql(column: str, ranges: RangeSet, most: int = LIMITS.max_ranges, *, 
     Storage sees few ranges one by one, at most `most`, and of more their span; each value as well if `is_listed`.
     """
     is_few = len(ranges) <= min(most, _LISTED_APART)
+    is_listed = is_listed and _planned(ranges) is ranges
     seen = ranges_sql(column, ranges if is_few else ranges.span())
     if is_few and not is_listed:
         return seen

@@ -18,6 +18,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.values.byte_strings import ByteStrings
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, Codes
+from pruning.values.functions import Functions, functions_sql, preimage
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
 
@@ -241,6 +242,24 @@ def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
         source=f"{bound.value} one of {summary.source}",
         # The least and the greatest key are known even if there were too many keys to list.
         reasons=tuple(each for each in summary.reasons if each.code not in _OF_LISTS),
+    )
+
+
+def through(summary: KeySummary, functions: Functions, name: str) -> KeySummary:
+    """A summary of the values of the column `name` that functions map to the keys of one column: ranges alone."""
+    (column,) = summary.columns
+    found = preimage(functions, column.domain)
+    source = functions[0].source
+    domain = Domain.all(source) if isinstance(found, Reason) else found
+    return replace(
+        summary,
+        columns=(replace(column, domain=domain),),
+        null_rows=summary.rows if domain.is_none else summary.null_rows,
+        distinct=0 if domain.is_none else None,
+        key_rows=None,
+        bloom=None,
+        source=f"{summary.source} for {functions_sql(functions, name)}",
+        reasons=(*summary.reasons, found) if isinstance(found, Reason) else summary.reasons,
     )
 
 

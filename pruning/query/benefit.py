@@ -282,7 +282,7 @@ class Benefits:
         if at not in self._keys:
             passing = self._passing(build_side, probe)
             whole = self.sizes.statistics.unprunable_fraction(probe)
-            values = self.cardinalities.values(probe.relation, probe.column)
+            values = self.cardinalities.key_values(probe) or self.cardinalities.table_rows(probe.relation)
             shares = passing.low, passing.expected, passing.high
             near = Estimate(*(min(1.0, whole + each) for each in shares))
             kept = zip((near.low, near.expected, near.high), shares, strict=True)
@@ -309,7 +309,7 @@ class Benefits:
     def _test(self, build_side: BuildSide, probe: ProbeColumn) -> float:
         """Nanoseconds of a core for the test of a row: by literals if keys are few, by a bitmap if values are."""
         is_list = self.cardinalities.rows(build_side.node) <= self.limits.max_in_list
-        if is_list or build_side.condition.bound is not None or build_side.condition.is_scalar:
+        if is_list or probe.functions or build_side.condition.bound is not None or build_side.condition.is_scalar:
             return self.rates.spark_compared
         values = self.sizes.statistics.domain_size(probe.relation, probe.column)
         is_narrow = values is not None and values <= 8 * self.limits.bitmap_filter_bytes

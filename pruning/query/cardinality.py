@@ -113,9 +113,9 @@ class Cardinalities:
         """
         if build_side.condition.bound is not None:
             return around(self.limits.bound_share, self.limits.guess_error)
-        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+        values = self.key_values(probe)
         if build_side.condition.is_scalar:
-            one = self.share_of_one(probe.relation, probe.column)
+            one = self._share_of_one_key(probe)
             return around(self.limits.equal_share, self.limits.share_error) if one is None else one
         keys = self._keys(build_side.node, build_side.key)
         if keys is None:
@@ -124,6 +124,21 @@ class Cardinalities:
         kept = self.kept_share(build_side.node)
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
         return Estimate.around(shares.low * least, shares.expected, min(1.0, shares.high * most))
+
+    def key_values(self, probe: ProbeColumn | KeyOrigin) -> float | None:
+        """The different keys that the values of a column make; None if unknown."""
+        statistics, width = self.sizes.statistics, _width(probe)
+        numbers = None if width == 1.0 else statistics.numbers_between(probe.relation, probe.column)
+        if numbers is None:
+            return statistics.domain_size(probe.relation, probe.column)
+        return max(1.0, min(numbers / width, self.table_rows(probe.relation)))
+
+    def _share_of_one_key(self, probe: ProbeColumn) -> Estimate | None:
+        """The share of a table's rows with one key; None if nothing tells of its values."""
+        if _width(probe) == 1.0:
+            return self.share_of_one(probe.relation, probe.column)
+        values = self.key_values(probe)
+        return around(1 / values, self.limits.share_error) if values else None
 
     def share_of_one(self, relation: Relation, column: int) -> Estimate | None:
         """The share of a table's rows with one value of a column; None if nothing tells of its values.
@@ -140,7 +155,7 @@ class Cardinalities:
 
     def _share_of_unknown(self, keys: float, probe: ProbeColumn) -> Estimate:
         """The share of a scan's rows that have one of so many keys, of which nothing else is known."""
-        one, rows = self.share_of_one(probe.relation, probe.column), self.sizes.statistics.rows(probe.relation)
+        one, rows = self._share_of_one_key(probe), self.sizes.statistics.rows(probe.relation)
         if one is None and not rows:
             return around(1.0, self.limits.guess_error)
         if one is None:
@@ -153,7 +168,7 @@ class Cardinalities:
     def most_partners(self, build_side: BuildSide, probe: ProbeColumn) -> float:
         """The share of the values of a scan's column that are keys of a build side, if each of its rows has another."""
         statistics = self.sizes.statistics
-        values = statistics.domain_size(probe.relation, probe.column) or statistics.rows(probe.relation)
+        values = self.key_values(probe) or statistics.rows(probe.relation)
         origins = self.origins(build_side.node, build_side.key)
         known = [sum(self.values(each.relation, each.column) for each in origins)] if origins else []
         return min(1.0, min([self.rows(build_side.node), *known]) / values) if values else 1.0
@@ -191,7 +206,10 @@ class Cardinalities:
         return around(among, self.limits.values_error)
 
     def _is_sparse(self, probe: ProbeColumn | KeyOrigin) -> bool:
-        return self.sizes.statistics.is_sparse(probe.relation, probe.column)
+        if _width(probe) == 1.0:
+            return self.sizes.statistics.is_sparse(probe.relation, probe.column)
+        rows, values = self.sizes.statistics.rows(probe.relation), self.key_values(probe)
+        return values is not None and 0 < rows <= values
 
     def _is_unique(self, values: float, rows: float) -> bool:
         return values >= rows * self.limits.unique_share
@@ -411,6 +429,11 @@ class Cardinalities:
         """True where the scan that a key comes from is already filtered by keys of that column."""
         origins = self.origins(side, key)
         return bool(origins) and all(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins)
+
+
+def _width(probe: ProbeColumn | KeyOrigin) -> float:
+    """About as many values of a column are one value of its key."""
+    return probe.width if isinstance(probe, ProbeColumn) else 1.0
 
 
 def distinct(rows: float, values: float) -> float:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pruning.query.expressions import EQUALITIES, probed_column
+from pruning.query.expressions import EQUALITIES
+from pruning.query.key_functions import probed_column
 from pruning.query.late_conditions import gives_every_row, late_condition, tested_for_null
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (

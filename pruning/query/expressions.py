@@ -26,16 +26,6 @@ _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _EXACT_BITS = {"float": 16, "double": 32}
 
 
-def probed_column(key: Expression) -> int | None:
-    """The column to which keys can be converted back: the key itself, or the column below lossless casts."""
-    while key.kind == "Cast" or key.is_normal_form:
-        (inner,) = key.children
-        if key.kind == "Cast" and not is_lossless_cast(inner.type, key.type):
-            return None
-        key = inner
-    return key.column
-
-
 def is_lossless_cast(from_type: str, to_type: str) -> bool:
     """`is_lossless` by the SQL names of two types; False where one is no type of keys."""
     try:

@@ -13,9 +13,9 @@ from math import prod
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
 from pruning.query.equal_columns import EqualColumns
-from pruning.query.expressions import probed_column
 from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
-from pruning.query.lineage import ProbeColumn, stop, trace
+from pruning.query.key_functions import key_path
+from pruning.query.lineage import ProbeColumn, stop, trace_key
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -164,15 +164,24 @@ def _build_side(join: Join, part: Expression, path: tuple[int, ...], build: int,
 
 
 def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equivalence: bool) -> Edge:
-    column, key = probed_column(probe_key), build_side.key
+    path, key = key_path(probe_key), build_side.key
     found: list[ProbeColumn | Reason]
-    if column is None or (build_side.condition.is_scalar and key.column is None):
-        found = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key if column is None else key))]
+    if path is None or (build_side.condition.is_scalar and key.column is None):
+        found = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key if path is None else key))]
     else:
-        found = list(trace(probe_side, column, equivalence=equivalence, raises=build_side.join.may_raise))
+        found = list(trace_key(probe_side, path, equivalence=equivalence, raises=build_side.join.may_raise))
+    if build_side.condition.bound is not None:
+        found = [_if_ordered(each, build_side.join) for each in found]
     probes = tuple(each for each in found if isinstance(each, ProbeColumn))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
+
+
+def _if_ordered(found: ProbeColumn | Reason, join: Join | Filter) -> ProbeColumn | Reason:
+    """The column where the functions of its key keep order, so that a bound of keys is one of values."""
+    functions = () if isinstance(found, Reason) else found.functions
+    broken = next((each for each in functions if not each.keeps_order), None)
+    return found if broken is None else stop(join, ReasonCode.COMPUTED, broken.sql("a column"))
 
 
 def _with_sound_probes(edge: Edge, equal: EqualColumns) -> Edge:
@@ -214,7 +223,8 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
     for edge in graph.edges:
         if edge.join.id != build_side.join.id or not _is_plain(edge, build_side):
             continue
-        found = next((each.column for each in edge.probes if each.relation.id == relation.id), None)
+        plain = (each for each in edge.probes if not each.functions)
+        found = next((each.column for each in plain if each.relation.id == relation.id), None)
         key = edge.build_side.key.column
         if found is not None and key is not None and found not in pairs.values() and key not in pairs:
             pairs[key] = found

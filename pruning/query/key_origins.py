@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pruning.query.expressions import probed_column
 from pruning.query.join_graph import JoinGraph
+from pruning.query.key_functions import probed_column
 from pruning.query.plan import (
     Expression,
     Filter,

@@ -139,7 +139,7 @@ class KnownStatistics:
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The different values of a column: the most by its bounds, else by its row groups; None if unknown."""
-        count, rows = self._numbers_between(relation, column), self._row_count(relation)
+        count, rows = self.numbers_between(relation, column), self._row_count(relation)
         if rows is None:
             return count
         if count is None:
@@ -149,7 +149,7 @@ class KnownStatistics:
 
     def least_values(self, relation: Relation, column: int) -> float | None:
         """The least different values of a column that row groups tell; None where bounds or nothing tell of them."""
-        told = self._told(relation, column) if self._numbers_between(relation, column) is None else None
+        told = self._told(relation, column) if self.numbers_between(relation, column) is None else None
         return None if told is None else told.low
 
     def _told(self, relation: Relation, column: int) -> Estimate | None:
@@ -187,23 +187,23 @@ class KnownStatistics:
         least = float(distinct.mean())
         return Estimate.around(least, min(least / in_file / in_files, float(rows)), float(rows))
 
-    def is_sparse(self, relation: Relation, column: int) -> bool:
-        """True where each row may have another value, or where values repeat, and nothing tells how often.
-
-        Every number of a dense key may be there, so it has no more numbers than rows, or few more.
-        """
-        count, rows = self._numbers_between(relation, column), self.rows(relation)
-        if count is None:
-            told = self._told(relation, column)
-            return told is not None and told.expected >= rows * self.options.limits.unique_share
-        return rows > 0 and rows < count * self.options.limits.unique_share
-
-    def _numbers_between(self, relation: Relation, column: int) -> float | None:
+    def numbers_between(self, relation: Relation, column: int) -> float | None:
         """The numbers between the bounds of a column's files; None if not known."""
         at = relation.id, column
         if at not in self._numbers:
             self._numbers[at] = self._count_between(relation, column)
         return self._numbers[at]
+
+    def is_sparse(self, relation: Relation, column: int) -> bool:
+        """True where each row may have another value, or where values repeat, and nothing tells how often.
+
+        Every number of a dense key may be there, so it has no more numbers than rows, or few more.
+        """
+        count, rows = self.numbers_between(relation, column), self.rows(relation)
+        if count is None:
+            told = self._told(relation, column)
+            return told is not None and told.expected >= rows * self.options.limits.unique_share
+        return rows > 0 and rows < count * self.options.limits.unique_share
 
     def _count_between(self, relation: Relation, column: int) -> float | None:
         files = self._typed_files(relation, column)

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pruning.keys.summary import COMPARISONS
-from pruning.query.expressions import EQUALITIES, probed_column
+from pruning.query.expressions import EQUALITIES
 from pruning.query.join_types import JoinType
+from pruning.query.key_functions import probed_column
 from pruning.query.plan import (
     Expression,
     Filter,

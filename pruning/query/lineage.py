@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from types import MappingProxyType
 
 from pruning.errors import UnsupportedTypeError
-from pruning.query.expressions import probed_column
+from pruning.keys.summary import KeySummary, through
 from pruning.query.join_types import JoinType
+from pruning.query.key_functions import KeyPath, key_path, probed_column
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -23,6 +25,7 @@ from pruning.query.plan import (
     conjuncts_at,
 )
 from pruning.reasons import Reason, ReasonCode
+from pruning.values.functions import Functions
 from pruning.values.types import ValueType
 
 _STOPS: Mapping[str, ReasonCode] = MappingProxyType(
@@ -47,12 +50,13 @@ class ProbeColumn:
     """A column of a scan that keys may filter.
 
     `whole_for` is empty, or the expression between scan and join that may raise on a part of the rows of a key: the
-    scan has to give all rows of a key or none.
+    scan has to give all rows of a key or none. `functions` make a key of a value of the column, the innermost first.
     """
 
     relation: Relation
     column: int
     whole_for: str = ""
+    functions: Functions = ()
 
     @property
     def name(self) -> str:
@@ -67,15 +71,33 @@ class ProbeColumn:
         except UnsupportedTypeError:
             return None
 
+    @property
+    def width(self) -> float:
+        """About as many values of the column are one value of a key; 1 for the column itself."""
+        return prod(each.width for each in self.functions)
 
-def trace(node: Node, column: int, *, equivalence: bool = True, raises: str = "") -> Iterator[ProbeColumn | Reason]:
+    def values_of(self, keys: KeySummary) -> KeySummary:
+        """The values of the column whose key is one of `keys`."""
+        return through(keys, self.functions, self.name) if self.functions else keys
+
+
+def trace(node: Node, column: int, *, raises: str = "") -> Iterator[ProbeColumn | Reason]:
     """The scans that keys for a column of `node` may filter, and the reason at each place where the walk ends.
 
     Rows whose value is not a key may be removed below every node that the walk passes, without any change to the rows
-    whose value is one, and without an error. Without `equivalence` the walk does not follow columns that joins on its
-    way set equal. `raises` is an expression above `node` that may raise on rows without a key.
+    whose value is one, and without an error. `raises` is an expression above `node` that may raise on rows without a
+    key.
     """
-    return _Walk(equivalence).down(node, column, _Above(raises))
+    return _Walk(equivalence=True, passes_functions=False).down(node, column, _Above(raises))
+
+
+def trace_key(node: Node, path: KeyPath, *, equivalence: bool, raises: str) -> Iterator[ProbeColumn | Reason]:
+    """The scans that keys may filter, as `trace` finds them, by a walk that also passes functions of columns.
+
+    Without `equivalence` the walk does not follow columns that joins on its way set equal.
+    """
+    above = _Above(raises, functions=path.functions)
+    return _Walk(equivalence, passes_functions=True).down(node, path.column, above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +109,17 @@ class _Above:
 
     - `raises`: the first expression that may raise; empty if none may
     - `whole_for`: the first that may raise on a part of a group; empty if none may, or nothing was grouped
+    - `functions`: those that make a key of the column of the walk, the innermost first
     """
 
     raises: str = ""
     whole_for: str = ""
+    functions: Functions = ()
 
     def through(self, node: Node) -> _Above:
         """The expressions down to below a node."""
         raises = self.raises or node.may_raise
-        return _Above(raises, self.whole_for or (raises if isinstance(node, Grouping) else ""))
+        return _Above(raises, self.whole_for or (raises if isinstance(node, Grouping) else ""), self.functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,7 @@ class _Walk:
     """The walk of `trace`; `_seen` holds columns already walked, since several equalities may lead to one column."""
 
     equivalence: bool
+    passes_functions: bool
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def down(self, node: Node, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
@@ -113,8 +138,11 @@ class _Walk:
     def _step(self, node: Node, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
         below = above.through(node)
         match node:
+            case Relation() if above.functions and above.whole_for:
+                # Rows of a key have several values, of which one may be skipped and another read.
+                yield stop(node, ReasonCode.MAY_RAISE, above.whole_for)
             case Relation():
-                yield ProbeColumn(node, column, above.whole_for)
+                yield ProbeColumn(node, column, above.whole_for, above.functions)
             case Passthrough():
                 yield from self.down(node.children[0], column, below)
             case Filter() | Project() | Grouping() | Generate() if not node.is_deterministic:
@@ -140,12 +168,13 @@ class _Walk:
     def _below(
         self, node: Node, expression: Expression | None, otherwise: ReasonCode, below: _Above
     ) -> Iterator[ProbeColumn | Reason]:
-        """The walk below the column that an expression is or losslessly casts; else the end."""
-        column = None if expression is None else probed_column(expression)
-        if column is None:
+        """The walk below the column of an expression that loses no key; else the end."""
+        path = None if expression is None else key_path(expression)
+        if path is None or (path.functions and not self.passes_functions):
             yield stop(node, otherwise)
         else:
-            yield from self.down(node.children[0], column, below)
+            functions = (*path.functions, *below.functions)
+            yield from self.down(node.children[0], path.column, replace(below, functions=functions))
 
     def _into_union(self, union: Union, column: int, above: _Above) -> Iterator[ProbeColumn | Reason]:
         if above.whole_for:

@@ -52,6 +52,9 @@ class PlanStatistics(Protocol):
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The different values of a column: the most by its bounds, else by its row groups; None if unknown."""
 
+    def numbers_between(self, relation: Relation, column: int) -> float | None:
+        """The numbers between the bounds of a column's files; None if not known."""
+
     def least_values(self, relation: Relation, column: int) -> float | None:
         """The least different values of a column that row groups tell; None where bounds or nothing tell of them."""
 
@@ -112,6 +115,10 @@ class UnknownStatistics:
         return 0
 
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
+        """Always None."""
+        return None
+
+    def numbers_between(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
         """Always None."""
         return None
 

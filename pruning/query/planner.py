@@ -204,8 +204,9 @@ class QueryPlanner:
             self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)
             self._highest[relation.id] = max(self._highest.get(relation.id, 0), each.build_side.join.id)
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
-            if not are_known(keys, known):
-                known.append(keys)
+            values = each.probe.values_of(keys)
+            if not are_known(values, known):
+                known.append(values)
                 changed[relation.id] = relation
         for each in joined.values():
             if each.probe.relation.id in changed:

@@ -115,6 +115,7 @@ class _ReuseChoice:
             and not each.from_metadata
             and _scanned(each.probe.relation) == _scanned(relation)
             and each.probe.relation.output.index(each.probe.column) == column
+            and each.probe.functions == runtime_filter.probe.functions
         ]
 
     def _is_copied(self, runtime_filter: RuntimeFilter, place: Node) -> bool:

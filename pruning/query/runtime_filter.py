@@ -9,6 +9,7 @@ from pruning.query.benefit import Benefit
 from pruning.query.join_condition import BuildSide
 from pruning.query.lineage import ProbeColumn
 from pruning.reasons import Reason
+from pruning.values.functions import functions_sql
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -16,7 +17,7 @@ class FilterId:
     """The identity of a filter: equal for two that do the same.
 
     - `build_node`, `key`: the build side's node and its key; `join`: the join or filter that compares them
-    - `relation`, `column`: the probed scan and its column
+    - `relation`, `column`, `functions`: the probed scan, its column, and what makes a key of it
     - `union`: the build nodes and keys of all filters that are united with this one, and of itself
     """
 
@@ -26,6 +27,7 @@ class FilterId:
     column: int
     from_metadata: bool
     join: int = field(compare=False)
+    functions: str = ""
     union: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
 
 
@@ -70,7 +72,8 @@ class RuntimeFilter:
         node, key = self.build_side.id
         probe, join = self.probe, self.build_side.join.id
         union = frozenset({(node, key), *((each.build_node, each.key) for each in self.united)} if self.united else ())
-        return FilterId(node, key, probe.relation.id, probe.column, self.from_metadata, join, union)
+        functions = functions_sql(probe.functions, "")
+        return FilterId(node, key, probe.relation.id, probe.column, self.from_metadata, join, functions, union)
 
     def described(self, build_name: str) -> str:
         """The name `build_name` of the build side, with the origin of keys that are not those of its run alone."""

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pruning.keys.summary import values_at_least, values_at_most
-from pruning.query.expressions import is_lossless, probed_column
+from pruning.query.expressions import is_lossless
+from pruning.query.key_functions import probed_column
 from pruning.query.plan import PlanNames
 from pruning.values.coercion import Coerced, coerce
 from pruning.values.domain import Domain

@@ -27,6 +27,7 @@ from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import Sizes, UnknownStatistics
+from pruning.values.functions import FunctionKind
 from sample_data.rows import Rows
 from tests.costs import FREE_BUILDS
 from tests.pruning.plan_interpreter import CheckError, Lake, Row, rows_of, value
@@ -72,13 +73,14 @@ def is_usable(build_side: BuildSide, lake: Lake, salt: int) -> bool:
     return not (build_side.condition.null_safe and None in values)
 
 
-def passes(row: Row, *, place: int, bound: Bound | None, keys: set[Any], noise: int, whole: bool) -> bool:
+def passes(row: Row, *, place: int, added: int, bound: Bound | None, keys: set[Any], noise: int, whole: bool) -> bool:
     """True for rows that match a key, and for some others, which storage cannot always distinguish.
 
     If `whole`, these are all rows with some other values.
     """
     drawn = crc32(f"{noise}{row[place] if whole else row}".encode()) % 3
-    return matches(row[place], bound, keys) or (noise > 0 and drawn == 0)
+    key = row[place] + added if added and row[place] is not None else row[place]
+    return matches(key, bound, keys) or (noise > 0 and drawn == 0)
 
 
 def matches(value: Any, bound: Bound | None, keys: set[Any]) -> bool:
@@ -106,7 +108,9 @@ def origin_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
 def put(lake: Lake, probe: ProbeColumn, build_side: BuildSide, keys: set[Any], noise: int) -> None:
     place = probe.relation.output.index(probe.column)
     whole, bound = bool(probe.whole_for), build_side.condition.bound
-    test = partial(passes, place=place, bound=bound, keys=keys, noise=noise, whole=whole)
+    assert all(each.kind is FunctionKind.ADD for each in probe.functions)
+    added = sum(int(each.number) for each in probe.functions)
+    test = partial(passes, place=place, added=added, bound=bound, keys=keys, noise=noise, whole=whole)
     lake.tests.setdefault(probe.relation.id, []).append(test)
 
 

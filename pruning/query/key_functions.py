@@ -1,0 +1,165 @@
+"""`key_path`: the column below the functions of a key, where the functions are in the table of `FunctionKind`.
+
+A key of any other function reaches no column: nothing tells which of its values are keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from pruning.errors import UnsupportedTypeError
+from pruning.query.expressions import is_lossless
+from pruning.query.plan import Expression
+from pruning.values.functions import DAY, Function, FunctionKind, Functions
+from pruning.values.types import INTEGER_BITS, ValueType
+
+_HOUR = DAY // 24
+_DAYS_OF = MappingProxyType(
+    {
+        "WEEK": 7,
+        **dict.fromkeys(("MON", "MONTH", "MM"), 31),
+        "QUARTER": 92,
+        **dict.fromkeys(("YEAR", "YYYY", "YY"), 366),
+    }
+)
+_MICROSECONDS_OF = MappingProxyType(
+    {
+        "MICROSECOND": 1,
+        "MILLISECOND": 1_000,
+        "SECOND": 1_000_000,
+        "MINUTE": _HOUR // 60,
+        "HOUR": _HOUR,
+        **dict.fromkeys(("DAY", "DD"), DAY),
+        **{unit: days * DAY for unit, days in _DAYS_OF.items()},
+    }
+)
+_DATE, _BIGINT, _INT, _STRING = map(ValueType, ("date", "bigint", "int", "string"))
+_DATES, _INSTANTS, _STRINGS = ("date",), ("timestamp",), ("string",)
+_INTEGERS = tuple(INTEGER_BITS)
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+# Literals beyond are left alone, so that sums of them have 64 bits.
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPath:
+    """The column of a key, the functions between both, the innermost first, and the type of the key.
+
+    `type` is None for a column whose type is not pruned by.
+    """
+
+    column: int
+    type: ValueType | None
+    functions: Functions = ()
+
+    def through(self, function: Function) -> KeyPath:
+        """The path of a function of this key."""
+        return replace(self, type=function.result, functions=(*self.functions, function))
+
+
+def key_path(key: Expression) -> KeyPath | None:
+    """The path from a key to its column; None where it is computed in any other way."""
+    if key.column is not None:
+        return KeyPath(key.column, _type(key.type))
+    if key.is_normal_form:
+        return key_path(key.children[0])
+    return _of_cast(key) if key.kind == "Cast" else _of_moment(key) or _of_number_or_text(key)
+
+
+def probed_column(key: Expression) -> int | None:
+    """The column to which keys can be converted back: the key itself, or the column below lossless casts."""
+    path = key_path(key)
+    return None if path is None or path.functions else path.column
+
+
+def _of_cast(cast: Expression) -> KeyPath | None:
+    inner, to = key_path(cast.children[0]), _type(cast.type)
+    if inner is None or inner.type is None or to is None:
+        return None
+    if is_lossless(inner.type, to):
+        return replace(inner, type=to)
+    if to == _DATE and inner.type.name in ("timestamp", "timestamp_ntz"):
+        return inner.through(Function(FunctionKind.TO_DATE, inner.type, _DATE))
+    if to == _STRING and inner.type.is_integer:
+        return inner.through(Function(FunctionKind.TEXT, inner.type, _STRING))
+    return None
+
+
+def _of_moment(key: Expression) -> KeyPath | None:
+    match key.kind, key.children:
+        case "TruncTimestamp", (unit, inner) if unit.text.upper() in _MICROSECONDS_OF:
+            most = _MICROSECONDS_OF[unit.text.upper()]
+            return _of(inner, _INSTANTS, FunctionKind.TRUNCATE_TIMESTAMP, None, most, unit.text)
+        case "TruncDate", (inner, unit) if unit.text.upper() in _DAYS_OF:
+            return _of(inner, _DATES, FunctionKind.TRUNCATE_DATE, None, _DAYS_OF[unit.text.upper()], unit.text)
+        case "Year", (inner,):
+            return _of(inner, _DATES, FunctionKind.YEAR, _INT)
+        case "UnixTimestamp" | "ToUnixTimestamp" | "UnixSeconds", (inner, *_):
+            return _of(inner, _INSTANTS, FunctionKind.UNIX_SECONDS, _BIGINT)
+        case "DateAdd" | "DateSub", (inner, days):
+            return _of(inner, _DATES, FunctionKind.ADD_DAYS, None, _integer(days, is_negative=key.kind == "DateSub"))
+        case "TimestampAddInterval" | "TimeAdd", (inner, interval):
+            return _of(inner, _INSTANTS, FunctionKind.ADD_MICROSECONDS, None, _integer(interval))
+        case _:
+            return None
+
+
+def _of_number_or_text(key: Expression) -> KeyPath | None:
+    match key.kind, key.children:
+        case "Add", (Expression(kind="Literal") as number, inner):
+            return _of(inner, _INTEGERS, FunctionKind.ADD, None, _integer(number))
+        case "Add" | "Subtract", (inner, number):
+            added = _integer(number, is_negative=key.kind == "Subtract")
+            return _of(inner, _INTEGERS, FunctionKind.ADD, None, added)
+        case "IntegralDivide", (inner, number):
+            return _of(inner, _INTEGERS, FunctionKind.DIVIDE, _BIGINT, _positive(number))
+        case "Floor", (Expression(kind="Divide", children=(Expression(kind="Cast", type="double") as cast, number)),):
+            return _of(cast.children[0], _INTEGERS, FunctionKind.FLOOR_DIVIDE, _BIGINT, _positive_double(number))
+        case "Substring", (inner, first, number) if _integer(first) in (0, 1):
+            return _of(inner, _STRINGS, FunctionKind.PREFIX, None, _positive(number))
+        case _:
+            return None
+
+
+def _of(  # noqa: PLR0913, PLR0917 - the fields of a function
+    inner: Expression,
+    types: Collection[str],
+    kind: FunctionKind,
+    result: ValueType | None,
+    number: float | None = 0,
+    unit: str = "",
+) -> KeyPath | None:
+    """The path of a function of a key of one of these types; without `result`, it gives values of the same type."""
+    path = key_path(inner)
+    if path is None or path.type is None or path.type.name not in types or number is None:
+        return None
+    return path.through(Function(kind, path.type, result or path.type, number, unit))
+
+
+def _positive(literal: Expression) -> int | None:
+    number = _integer(literal)
+    return number if number is not None and number > 0 else None
+
+
+def _positive_double(literal: Expression) -> float | None:
+    if literal.kind != "Literal" or literal.type != "double":
+        return None
+    number = float(literal.text)
+    return number if 0.0 < number < float("inf") else None
+
+
+def _integer(literal: Expression, *, is_negative: bool = False) -> int | None:
+    """The value of a literal of a whole number, or of the microseconds of an interval, which may be subtracted."""
+    text = literal.text if literal.kind == "Literal" else ""
+    number = int(text) if _WHOLE.fullmatch(text) else _MOST
+    return None if abs(number) >= _MOST else -number if is_negative else number
+
+
+def _type(text: str) -> ValueType | None:
+    try:
+        return ValueType.parse(text)
+    except UnsupportedTypeError:
+        return None

@@ -1,0 +1,268 @@
+"""`Function`: a function of one value that keeps order, and the values that it maps to keys.
+
+    to_date(at) = d:  at >= midnight of d  and  at < midnight of the next day
+
+The values of `preimage()` are a superset: ranges are widened where a time zone, rounding or a cut remainder matters.
+The local time of an instant differs from UTC by at most 18 hours, and clocks are set back by at most a day, so the
+result holds for every time zone. Values on which a function may raise an error, or wrap around, are always among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.reasons import Reason
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.coercion import coerce
+from pruning.values.domain import Domain
+from pruning.values.encoding import GREATEST, LEAST
+from pruning.values.ranges import RangeSet
+from pruning.values.types import INTEGER_BITS, ValueType
+
+DAY = 86_400_000_000
+_SECOND = 1_000_000
+# The largest offset from UTC: java.time.ZoneOffset allows 18 hours.
+_ZONE_MARGIN = 18 * 3_600_000_000
+# Clocks of a zone that changed the side of the date line were set by a day.
+_CLOCK_MARGIN = DAY
+# Years whose days have 32 bits lie far inside.
+_LAST_YEAR = 10_000_000
+_EPOCH_YEAR = 1970
+# Doubles have 53 bits: products of them are this near to the true ones.
+_ROUNDING, _EXACT = 2.0**-48, 2.0**50
+# Texts that are parsed one by one.
+_MOST_TEXTS = 1 << 20
+_CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+
+
+class FunctionKind(Enum):
+    """The functions, by their SQL for an argument; the number of a unit is the most that it takes: 31 days a month."""
+
+    TO_DATE = "CAST({argument} AS DATE)"
+    TRUNCATE_TIMESTAMP = "date_trunc('{unit}', {argument})"
+    TRUNCATE_DATE = "trunc({argument}, '{unit}')"
+    YEAR = "year({argument})"
+    ADD_DAYS = "date_add({argument}, {number})"
+    ADD_MICROSECONDS = "{argument} + {number} microseconds"
+    UNIX_SECONDS = "unix_timestamp({argument})"
+    ADD = "{argument} + {number}"
+    DIVIDE = "{argument} DIV {number}"
+    FLOOR_DIVIDE = "floor({argument} / {number})"
+    TEXT = "CAST({argument} AS STRING)"
+    PREFIX = "substring({argument}, 1, {number})"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a value of type `source` that gives one of `result`; NULL of NULL alone.
+
+    >>> to_date = Function(FunctionKind.TO_DATE, ValueType("timestamp_ntz"), ValueType("date"))
+    >>> print(to_date.preimage(Domain.of(ValueType("date"), 1)))
+    {[1970-01-02 00:00:00, 1970-01-02 23:59:59.999999]}
+    """
+
+    kind: FunctionKind
+    source: ValueType
+    result: ValueType
+    number: int | float = 0
+    unit: str = ""
+
+    def sql(self, argument: str) -> str:
+        """The function of an argument, as SQL writes it."""
+        return self.kind.value.format(argument=argument, number=self.number, unit=self.unit)
+
+    @property
+    def keeps_order(self) -> bool:
+        """False where a greater value may give a lesser result, as 10 gives the text '10', which is below '9'."""
+        return self.kind is not FunctionKind.TEXT
+
+    @property
+    def width(self) -> float:
+        """About as many values give the same result."""
+        match self.kind:
+            case FunctionKind.TO_DATE:
+                return float(DAY)
+            case FunctionKind.YEAR:
+                return 365.0
+            case FunctionKind.UNIX_SECONDS:
+                return float(_SECOND)
+            case FunctionKind.TRUNCATE_TIMESTAMP | FunctionKind.TRUNCATE_DATE:
+                return self.number
+            case FunctionKind.DIVIDE | FunctionKind.FLOOR_DIVIDE:
+                return max(1.0, self.number)
+            case _:
+                return 1.0
+
+    def preimage(self, keys: Domain) -> Domain:
+        """The values of `source` that the function maps to one of `keys`, which are of type `result`; a superset."""
+        match self.kind:
+            case FunctionKind.TEXT:
+                ranges = _of_texts(keys.ranges, self.source)
+            case FunctionKind.PREFIX:
+                ranges = _with_prefixes(keys.ranges)
+            case _:
+                lows, highs = self._ends(np.asarray(keys.ranges.lows), np.asarray(keys.ranges.highs))
+                ranges = RangeSet.of_ranges(self.source, lows, highs).union(self._beyond())
+        return Domain(ranges, keys.null)
+
+    def _ends(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
+        """The least value that gives at least each low, and the greatest that gives at most each high."""
+        match self.kind:
+            case FunctionKind.TO_DATE:
+                margin = _ZONE_MARGIN if self.source.name == "timestamp" else 0
+                return _plus(_times(lows, DAY), -margin), _plus(_times(highs, DAY), DAY - 1 + margin)
+            case FunctionKind.TRUNCATE_TIMESTAMP:
+                return _plus(lows, -_CLOCK_MARGIN), _plus(highs, int(self.number) + _CLOCK_MARGIN)
+            case FunctionKind.TRUNCATE_DATE:
+                return lows, _plus(highs, int(self.number))
+            case FunctionKind.YEAR:
+                return _first_day(lows), _first_day(highs, following=1)
+            case FunctionKind.UNIX_SECONDS:
+                # Spark cuts the fraction of a second off, also of times before 1970.
+                return _plus(_times(lows, _SECOND), 1 - _SECOND), _plus(_times(highs, _SECOND), _SECOND - 1)
+            case FunctionKind.ADD_MICROSECONDS:
+                # Days of an interval are those of the local time.
+                by = -int(self.number)
+                return _plus(_plus(lows, by), -_CLOCK_MARGIN), _plus(_plus(highs, by), _CLOCK_MARGIN)
+            case FunctionKind.ADD | FunctionKind.ADD_DAYS:
+                return _plus(lows, -int(self.number)), _plus(highs, -int(self.number))
+            case FunctionKind.DIVIDE:
+                by = int(self.number)
+                low, high = _times(lows, by), _times(highs, by)
+                # The remainder is cut off towards 0.
+                return np.where(lows > 0, low, _plus(low, 1 - by)), np.where(highs < 0, high, _plus(high, by - 1))
+            case FunctionKind.FLOOR_DIVIDE:
+                return _quotient_ends(lows, highs, float(self.number))
+            case _:
+                raise ValueError(f"found {self.kind}, expected a function whose results are numbers")
+
+    def _beyond(self) -> RangeSet:
+        """The values near the ends of `source` on which the function may raise an error, or wrap around."""
+        by, (least, greatest) = int(self.number), _bounds_of(self.source)
+        match self.kind:
+            case FunctionKind.ADD | FunctionKind.ADD_DAYS:
+                below, above = max(0, -by), max(0, by)
+            case FunctionKind.ADD_MICROSECONDS:
+                below, above = max(0, -by) + _CLOCK_MARGIN, max(0, by) + _CLOCK_MARGIN
+            case FunctionKind.TRUNCATE_TIMESTAMP:
+                below, above = by + _CLOCK_MARGIN, _CLOCK_MARGIN
+            case _:
+                below, above = 0, 0
+        ends = [(least, least + below - 1)] * (below > 0) + [(greatest - above + 1, greatest)] * (above > 0)
+        return RangeSet.of_ranges(self.source, *np.array(ends, np.int64).reshape(-1, 2).T)
+
+
+Functions: TypeAlias = tuple[Function, ...]
+
+
+def functions_sql(functions: Functions, argument: str) -> str:
+    """The text of functions of each other, the innermost of an argument."""
+    return reduce(lambda text, function: function.sql(text), functions, argument)
+
+
+def preimage(functions: Sequence[Function], keys: Domain) -> Domain | Reason:
+    """The values that several functions, the innermost first, map to one of `keys`; a superset.
+
+    A `Reason` where keys and results have types whose values cannot be compared soundly. Casts between functions, which
+    lose nothing, need no function of their own.
+    """
+    found = keys
+    for each in reversed(functions):
+        coerced = coerce(found, each.result, each.sql("a column"))
+        if isinstance(coerced, Reason):
+            return coerced
+        found = each.preimage(coerced.domain)
+    return found
+
+
+def _bounds_of(type_: ValueType) -> tuple[int, int]:
+    bits = 32 if type_.name == "date" else INTEGER_BITS.get(type_.name, 64)
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def _plus(values: IntArray, by: int) -> IntArray:
+    """Each value and a number, within int64; an open end stays open."""
+    moved = np.minimum(values, GREATEST - by) + by if by >= 0 else np.maximum(values, LEAST - by) + by
+    return np.where((values == LEAST) | (values == GREATEST), values, moved)
+
+
+def _times(values: IntArray, by: int) -> IntArray:
+    """Each value times a number above 0, within int64; an open end stays open."""
+    most = GREATEST // by
+    found = np.clip(values, -most, most) * by
+    return np.where(values > most, GREATEST, np.where(values < -most, LEAST, found))
+
+
+def _first_day(years: IntArray, following: int = 0) -> IntArray:
+    """The first day of each year, or the last before that of a following year; an open end stays open."""
+    inside = np.clip(years, -_LAST_YEAR, _LAST_YEAR) + following - _EPOCH_YEAR
+    days = inside.astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64) - following
+    return np.where(years > _LAST_YEAR, GREATEST if following else days, np.where(years < -_LAST_YEAR, LEAST, days))
+
+
+def _quotient_ends(lows: IntArray, highs: IntArray, divisor: float) -> tuple[IntArray, IntArray]:
+    """The least and the greatest integer whose quotient by a double, rounded down, lies between two numbers."""
+    low, below = lows.astype(float) * divisor, (highs.astype(float) + 1.0) * divisor
+    least = _whole(np.ceil(low - _error(low, divisor)))
+    greatest = _whole(np.ceil(below + _error(below, divisor)) - 1.0)
+    # Quotients beyond 64 bits become the least or the greatest of them.
+    return np.where(lows == LEAST, LEAST, least), np.where(highs == GREATEST, GREATEST, greatest)
+
+
+def _error(products: npt.NDArray[np.float64], divisor: float) -> npt.NDArray[np.float64]:
+    """The distance within which integers may have the quotient of a product: none while doubles hold both exactly."""
+    is_exact = divisor.is_integer() & (np.abs(products) < _EXACT)
+    return np.where(is_exact, 0.0, np.abs(products) * _ROUNDING + 1.0)
+
+
+def _whole(values: npt.NDArray[np.float64]) -> IntArray:
+    """Doubles as integers; an open end for those that 64 bits do not hold."""
+    inside = np.abs(values) < 2.0**63
+    return np.where(inside, np.where(inside, values, 0.0).astype(np.int64), np.where(values < 0, LEAST, GREATEST))
+
+
+def _of_texts(texts: RangeSet, source: ValueType) -> RangeSet:
+    """The integers with these texts; all where the texts are not listed."""
+    if not isinstance(texts.lows, ByteStrings) or not texts.is_points or len(texts) > _MOST_TEXTS:
+        return RangeSet.all(source)
+    least, greatest = _bounds_of(source)
+    written = (int(each) for each in _items(texts.lows) if _CANONICAL.fullmatch(each))
+    return RangeSet.of_codes(source, np.array([each for each in written if least <= each <= greatest], np.int64))
+
+
+def _with_prefixes(prefixes: RangeSet) -> RangeSet:
+    """Every text that begins with one of these, or with a text between two of them."""
+    prefixes = prefixes.span() if len(prefixes) > _MOST_TEXTS else prefixes
+    if not isinstance(prefixes.lows, ByteStrings) or not isinstance(prefixes.highs, ByteStrings):
+        raise TypeError(f"found {prefixes.type}, expected texts")
+    above = [_above_extensions(each) for each in _items(prefixes.highs)]
+    if prefixes.unbounded:
+        above[-1] = None
+    closed = [at for at, each in enumerate(above) if each is not None]
+    highs = ByteStrings.of(each for each in above if each is not None)
+    found = RangeSet.of_ranges(prefixes.type, prefixes.lows.take(np.array(closed, np.int64)), highs)
+    if len(closed) == len(above):
+        return found
+    # Ranges ascend, so all above the first without an end lie in it.
+    first = prefixes.lows.take(np.array([above.index(None)]))
+    return found.union(RangeSet(prefixes.type, first, first, unbounded=True))
+
+
+def _above_extensions(text: bytes) -> bytes | None:
+    """A text above all that begin with this one, for a cut that leaves characters; None if there is none."""
+    if not text:
+        return text
+    stem = text.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
+def _items(strings: ByteStrings) -> Iterator[bytes]:
+    return (strings[at] for at in range(len(strings)))

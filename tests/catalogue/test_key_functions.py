@@ -1,0 +1,174 @@
+"""Joins by functions of a column: the values that the function maps to keys filter the scan, in both formats."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning import explain, prune
+from tests.catalogue.facts import OPTIONS, files, refusal_codes
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ("delta", "parquet")
+HOURS, FILES = 1600, 8
+# One row for each hour from 2023-12-20, 200 in each file; the columns follow the same order.
+EVENTS = (
+    "id",
+    "cast(id AS int) AS number",
+    "timestamp_seconds(1703030400 + 3600 * id) AS at",
+    "cast(timestamp_seconds(1703030400 + 3600 * id) AS timestamp_ntz) AS local",
+    "cast(timestamp_seconds(1703030400 + 3600 * id) AS date) AS day",
+    "concat('C', lpad(cast(id AS string), 6, '0')) AS code",
+    "struct(cast(id AS int) AS number) AS part",
+)
+# The days 1, 5 and 45 after the first.
+SOME_DAYS = "(SELECT * FROM days WHERE chosen)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def events(spark, stored):
+    rows = spark.range(0, HOURS, 1, FILES).selectExpr(*EVENTS)
+    for format_ in FORMATS:
+        stored(f"events_{format_}", rows, format_)
+    days = """
+        id, date_add(date'2023-12-20', cast(id AS int)) AS day, cast(id AS string) AS text, id IN (1, 5, 45) AS chosen,
+        cast(date_add(date'2023-12-20', cast(id AS int)) AS timestamp) AS midnight,
+        add_months(date'2023-12-01', cast(id AS int)) AS month, cast(2020 + id AS int) AS year,
+        concat('C', lpad(cast(id AS string), 4, '0')) AS prefix"""
+    stored("days", spark.range(0, 66, 1, 1).selectExpr(*_columns(days)))
+
+
+def _columns(text: str) -> list[str]:
+    found, depth, start = [], 0, 0
+    for at, each in enumerate(text):
+        depth += (each == "(") - (each == ")")
+        if each == "," and not depth:
+            found.append(text[start:at])
+            start = at + 1
+    return [*found, text[start:]]
+
+
+# The condition of a join with the chosen days, and the files of eight that are read.
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        pytest.param("to_date(e.at) = d.day", 2, id="to_date"),
+        pytest.param("CAST(e.local AS DATE) = d.day", 2, id="date of a local time"),
+        pytest.param("date_trunc('DAY', e.at) = d.midnight", 2, id="date_trunc of a day"),
+        pytest.param("date_trunc('hour', e.at) = d.midnight", 2, id="date_trunc of an hour"),
+        pytest.param("trunc(e.day, 'MM') = d.month AND d.id = 1", 5, id="trunc of a month"),
+        pytest.param("year(e.at) = d.year + 2 AND d.id = 1", 2, id="year of a time"),
+        pytest.param("year(e.day) = d.year + 2 AND d.id = 1", 2, id="year of a day"),
+        pytest.param("date_add(e.day, 1) = d.day", 2, id="date_add"),
+        pytest.param("e.day - 2 = d.day", 2, id="date_sub"),
+        pytest.param("e.id DIV 100 = d.id", 2, id="div"),
+        pytest.param("floor(e.number / 100) = d.id", 2, id="floor"),
+        pytest.param("CAST(e.number AS STRING) = d.text", 1, id="text"),
+        pytest.param("substring(e.code, 1, 5) = d.prefix", 2, id="substring"),
+        pytest.param("left(e.code, 5) = d.prefix", 2, id="left"),
+        pytest.param("unix_timestamp(e.at) = unix_timestamp(d.midnight)", 2, id="unix_timestamp"),
+        pytest.param("e.at + INTERVAL 1 DAY = d.midnight", 2, id="interval later"),
+        pytest.param("e.at - INTERVAL 36 HOURS = d.midnight", 2, id="interval before"),
+        pytest.param("e.number + 150 = d.id + 300", 1, id="sum"),
+        pytest.param("to_date(e.at) BETWEEN d.day AND date_add(d.day, 2) AND d.id = 45", 1, id="between"),
+        pytest.param("to_date(e.at) >= d.day AND d.id = 45", 3, id="from a day on"),
+        pytest.param("year(date_add(e.day, 10)) = d.year + 2 AND d.id = 1", 1, id="a function of a function"),
+    ],
+)
+def test_keys_of_functions_filter_the_column(agreed, format_, condition, kept):
+    query = f"SELECT e.id, d.id FROM events_{format_} e JOIN {SOME_DAYS} d ON {condition}"
+    df, result = agreed(query, OPTIONS, by_duck=False)
+    assert 0 < df.count()
+    # Parquet files of Spark have no statistics of timestamps.
+    is_known = format_ == "delta" or "e.at" not in condition
+    assert ({f"events_{format_}": kept} if is_known else {}) == files(result)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM events_delta WHERE to_date(at) IN (SELECT day FROM days WHERE chosen)",
+        "SELECT id FROM events_delta e WHERE EXISTS (SELECT 1 FROM days d WHERE d.day = to_date(e.at) AND d.chosen)",
+        """SELECT n FROM (SELECT to_date(at) AS day, count(*) AS n FROM events_delta GROUP BY 1) JOIN days USING (day)
+        WHERE chosen""",
+        "SELECT d.id, e.id FROM days d LEFT JOIN events_delta e ON to_date(e.at) = d.day WHERE d.chosen",
+        """SELECT id FROM (SELECT id, CAST(at AS DATE) AS day FROM events_delta) e
+        WHERE day IN (SELECT day FROM days WHERE chosen)""",
+    ],
+    ids=["in", "exists", "groups", "outer join", "a projection below"],
+)
+def test_every_shape_of_a_join_passes_functions(agreed, query):
+    _, result = agreed(query, OPTIONS, by_duck=False)
+    assert {"events_delta": 2} == files(result)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "America/St_Johns", "Pacific/Kiritimati"])
+def test_local_days_follow_the_zone_of_the_session(agreed, conf, zone):
+    conf("spark.sql.session.timeZone", zone)
+    query = f"SELECT e.id, d.id FROM events_delta e JOIN {SOME_DAYS} d ON to_date(e.at) = d.day"
+    _, result = agreed(query, OPTIONS, by_duck=False)
+    assert {"events_delta": 2} == files(result)
+
+
+# Each gives values of which nothing tells where they lie.
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "month(e.at) = d.id",
+        "CAST(e.code AS STRING) = upper(d.prefix) AND reverse(e.code) = d.prefix",
+        "e.id % 100 = d.id",
+        "CAST(e.number AS STRING) >= d.text",
+        "e.id * 2 = d.id",
+    ],
+    ids=["month", "reverse", "remainder", "order of texts", "product"],
+)
+def test_other_functions_are_named_in_a_reason(agreed, condition):
+    query = f"SELECT e.id, d.id FROM events_delta e JOIN {SOME_DAYS} d ON {condition.split(' AND ')[-1]}"
+    df, result = agreed(query, OPTIONS, by_duck=False)
+    assert "COMPUTED" in refusal_codes(df, result)
+
+
+# Stock Spark raises an error for the last row, whatever is joined with it.
+@pytest.mark.parametrize("ansi", [True, False])
+def test_a_row_on_which_the_function_raises_is_read(spark, stored, conf, ansi):
+    conf("spark.sql.ansi.enabled", str(ansi).lower())
+    rows = spark.range(0, 80, 1, 8).selectExpr("cast(if(id = 79, 2147483647, id) AS int) AS n", "id")
+    stored(f"near_the_end_{ansi}", rows)
+    df = spark.sql(f"SELECT e.id FROM near_the_end_{ansi} e JOIN {SOME_DAYS} d ON e.n + 1 = d.id")
+    result = prune(df, options=OPTIONS)
+    if ansi:
+        for each in (df, result):
+            with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+                each.collect()
+    else:
+        assert df.collect() == result.collect()
+
+
+# Literals of such moments overflow where Spark plans a scan.
+@pytest.mark.parametrize(
+    ("type_", "least"),
+    [("timestamp", "timestamp_micros(-9223372036854775808L)"), ("date", "date_from_unix_date(int(-2147483648))")],
+)
+@pytest.mark.parametrize("comparison", ["=", ">=", "<="])
+def test_keys_of_the_least_moment(spark, stored, type_, least, comparison):
+    name = f"moments_{type_}"
+    if not spark.catalog.tableExists(name):
+        made = "timestamp_seconds(id)" if type_ == "timestamp" else "date_from_unix_date(cast(id AS int))"
+        rows = spark.range(0, 80, 1, 8).selectExpr("id", f"if(id = 0, {least}, {made}) AS at")
+        stored(name, rows)
+        keys = spark.range(1).selectExpr(f"{least} AS at").union(spark.range(1).selectExpr(f"{made} AS at"))
+        stored(f"keys_{type_}", keys.coalesce(1))
+    query = (
+        f"SELECT m.id FROM {name} m JOIN (SELECT at FROM keys_{type_} WHERE at IS NOT NULL) k ON m.at {comparison} k.at"
+    )
+    df = spark.sql(query)
+    result = prune(df, options=OPTIONS)
+    assert sorted(df.collect()) == sorted(result.collect())
+
+
+def test_the_report_names_the_function(agreed):
+    query = f"SELECT e.id, d.id FROM events_delta e JOIN {SOME_DAYS} d ON to_date(e.at) = d.day"
+    _, result = agreed(query, OPTIONS, by_duck=False)
+    (table,) = explain(result).tables
+    assert ["days.day for CAST(at AS DATE)"] == [each.source for each in table.filters]
