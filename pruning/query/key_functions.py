@@ -13,6 +13,7 @@ from types import MappingProxyType
 from pruning.errors import UnsupportedTypeError
 from pruning.query.expressions import is_lossless
 from pruning.query.plan import Expression
+from pruning.values.date_texts import days_in
 from pruning.values.functions import DAY, Function, FunctionKind, Functions
 from pruning.values.types import INTEGER_BITS, ValueType
 
@@ -85,6 +86,8 @@ def _of_cast(cast: Expression) -> KeyPath | None:
         return inner.through(Function(FunctionKind.TO_DATE, inner.type, _DATE))
     if to == _STRING and inner.type.is_integer:
         return inner.through(Function(FunctionKind.TEXT, inner.type, _STRING))
+    if to == _STRING and inner.type == _DATE:
+        return inner.through(Function(FunctionKind.DATE_TEXT, _DATE, _STRING, 1, "yyyy-MM-dd"))
     return None
 
 
@@ -95,6 +98,9 @@ def _of_moment(key: Expression) -> KeyPath | None:
             return _of(inner, _INSTANTS, FunctionKind.TRUNCATE_TIMESTAMP, None, most, unit.text)
         case "TruncDate", (inner, unit) if unit.text.upper() in _DAYS_OF:
             return _of(inner, _DATES, FunctionKind.TRUNCATE_DATE, None, _DAYS_OF[unit.text.upper()], unit.text)
+        case "DateFormatClass", (inner, pattern) if days := days_in(pattern.text):
+            path = _of(inner, _INSTANTS, FunctionKind.TO_DATE, _DATE)
+            return path and path.through(Function(FunctionKind.DATE_TEXT, _DATE, _STRING, days, pattern.text))
         case "Year", (inner,):
             return _of(inner, _DATES, FunctionKind.YEAR, _INT)
         case "UnixTimestamp" | "ToUnixTimestamp" | "UnixSeconds", (inner, *_):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pruning.reasons import Reason
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.coercion import coerce
+from pruning.values.date_texts import days_of_texts
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
@@ -57,6 +58,7 @@ class FunctionKind(Enum):
     DIVIDE = "{argument} DIV {number}"
     FLOOR_DIVIDE = "floor({argument} / {number})"
     TEXT = "CAST({argument} AS STRING)"
+    DATE_TEXT = "date_format({argument}, '{unit}')"
     PREFIX = "substring({argument}, 1, {number})"
 
 
@@ -82,7 +84,7 @@ class Function:
     @property
     def keeps_order(self) -> bool:
         """False where a greater value may give a lesser result, as 10 gives the text '10', which is below '9'."""
-        return self.kind is not FunctionKind.TEXT
+        return self.kind not in {FunctionKind.TEXT, FunctionKind.DATE_TEXT}
 
     @property
     def width(self) -> float:
@@ -94,7 +96,7 @@ class Function:
                 return 365.0
             case FunctionKind.UNIX_SECONDS:
                 return float(_SECOND)
-            case FunctionKind.TRUNCATE_TIMESTAMP | FunctionKind.TRUNCATE_DATE:
+            case FunctionKind.TRUNCATE_TIMESTAMP | FunctionKind.TRUNCATE_DATE | FunctionKind.DATE_TEXT:
                 return self.number
             case FunctionKind.DIVIDE | FunctionKind.FLOOR_DIVIDE:
                 return max(1.0, self.number)
@@ -104,14 +106,26 @@ class Function:
     def preimage(self, keys: Domain) -> Domain:
         """The values of `source` that the function maps to one of `keys`, which are of type `result`; a superset."""
         match self.kind:
-            case FunctionKind.TEXT:
-                ranges = _of_texts(keys.ranges, self.source)
+            case FunctionKind.TEXT | FunctionKind.DATE_TEXT:
+                ranges = self._of_texts(keys.ranges)
             case FunctionKind.PREFIX:
                 ranges = _with_prefixes(keys.ranges)
             case _:
                 lows, highs = self._ends(np.asarray(keys.ranges.lows), np.asarray(keys.ranges.highs))
                 ranges = RangeSet.of_ranges(self.source, lows, highs).union(self._beyond())
         return Domain(ranges, keys.null)
+
+    def _of_texts(self, texts: RangeSet) -> RangeSet:
+        """The values with these texts; all where the texts are not listed."""
+        if not isinstance(texts.lows, ByteStrings) or not texts.is_points or len(texts) > _MOST_TEXTS:
+            return RangeSet.all(self.source)
+        if self.kind is FunctionKind.DATE_TEXT:
+            return days_of_texts(_items(texts.lows), self.unit)
+        least, greatest = _bounds_of(self.source)
+        written = (int(each) for each in _items(texts.lows) if _CANONICAL.fullmatch(each))
+        return RangeSet.of_codes(
+            self.source, np.array([each for each in written if least <= each <= greatest], np.int64)
+        )
 
     def _ends(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
         """The least value that gives at least each low, and the greatest that gives at most each high."""
@@ -227,15 +241,6 @@ def _whole(values: npt.NDArray[np.float64]) -> IntArray:
     """Doubles as integers; an open end for those that 64 bits do not hold."""
     inside = np.abs(values) < 2.0**63
     return np.where(inside, np.where(inside, values, 0.0).astype(np.int64), np.where(values < 0, LEAST, GREATEST))
-
-
-def _of_texts(texts: RangeSet, source: ValueType) -> RangeSet:
-    """The integers with these texts; all where the texts are not listed."""
-    if not isinstance(texts.lows, ByteStrings) or not texts.is_points or len(texts) > _MOST_TEXTS:
-        return RangeSet.all(source)
-    least, greatest = _bounds_of(source)
-    written = (int(each) for each in _items(texts.lows) if _CANONICAL.fullmatch(each))
-    return RangeSet.of_codes(source, np.array([each for each in written if least <= each <= greatest], np.int64))
 
 
 def _with_prefixes(prefixes: RangeSet) -> RangeSet:

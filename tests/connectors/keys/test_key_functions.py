@@ -34,6 +34,8 @@ FUNCTIONS = {
         "trunc(d, 'QUARTER')",
         "trunc(d, 'yy')",
         "year(trunc(d, 'MM'))",
+        "CAST(d AS STRING)",
+        "date_format(d, 'yyyy/MM')",
     ),
     "local": ("CAST(l AS DATE)", "year(l)", "trunc(CAST(l AS DATE), 'MM')"),
     "text": ("substring(s, 1, 3)", "substring(s, 0, 2)", "left(s, 1)", "substring(s, 1, 100)"),
@@ -59,6 +61,11 @@ MOMENT_FUNCTIONS = (
     "unix_seconds(t)",
     "date_add(to_date(t), 3)",
     "trunc(to_date(t), 'MM')",
+    "date_format(t, 'yyyy-MM-dd')",
+    "date_format(t, 'yyyyMM')",
+    "date_format(t, 'yyyy')",
+    "date_format(to_date(t), 'dd.MM.yyyy')",
+    "CAST(to_date(t) AS STRING)",
 )
 CODES = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning.reasons import Reason
+from pruning.values.date_texts import days_in
 from pruning.values.domain import Domain
 from pruning.values.functions import DAY, Function, FunctionKind, preimage
 from pruning.values.types import ValueType
@@ -82,6 +83,38 @@ def test_texts_of_integers(value, others):
     assert holds(function, value, str(value), *map(str, others), "", "-0", "007", "x", "+1", " 1", "1" * 40)
     texts = Domain.of(STRING, *map(str, others), "", "-0", "007", "x", "+1", " 1", "1" * 40, "9" * 19)
     assert function.preimage(texts) == Domain.of(BIGINT, *others)
+
+
+PATTERNS = {"yyyy-MM-dd": "%Y-%m-%d", "yyyyMMdd": "%Y%m%d", "dd.MM.yyyy": "%d.%m.%Y", "yyyy/MM": "%Y/%m", "yyyy": "%Y"}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(st.dates(dt.date(1000, 1, 1)), st.dates(dt.date(1000, 1, 1)))
+def test_texts_of_days(pattern, date, other):
+    function = Function(FunctionKind.DATE_TEXT, DATE, STRING, days_in(pattern), pattern)
+    text, another = (each.strftime(PATTERNS[pattern]) for each in (date, other))
+    assert holds(function, date, text, another, "", "x", "2024-02-31", "2024-13-01", "+10000-01-01")
+    found = function.preimage(Domain.of(STRING, another))
+    if date.year >= 1600 and text != another:
+        assert not found.contains(date)
+
+
+@pytest.mark.parametrize("pattern", ["", "MM", "MM-dd", "yy-MM", "yyyy-MM-dd HH", "yyyy'T'MM", "yyyyyyyy", "y", "E"])
+def test_patterns_that_are_not_understood(pattern):
+    assert 0 == days_in(pattern)
+
+
+@pytest.mark.parametrize(("pattern", "days"), [("yyyy-MM-dd", 1), ("MM/yyyy", 31), ("yyyy", 365)])
+def test_days_of_a_pattern(pattern, days):
+    assert days == days_in(pattern)
+
+
+def test_days_of_unknown_calendars_have_any_text():
+    found = Function(FunctionKind.DATE_TEXT, DATE, STRING, 1, "yyyy-MM-dd").preimage(Domain.of(STRING, "2024-05-01"))
+    inside = [dt.date(1, 1, 1), dt.date(1599, 12, 31), dt.date(2024, 5, 1)]
+    outside = [dt.date(1600, 1, 1), dt.date(2024, 4, 30), dt.date(2024, 5, 2), dt.date(9999, 12, 31)]
+    assert all(map(found.contains, inside))
+    assert not any(map(found.contains, outside))
 
 
 def test_a_range_of_texts_is_any_integer():
@@ -184,9 +217,10 @@ def test_keys_that_no_value_has_and_all_keys(kind):
         FunctionKind.ADD_MICROSECONDS: (NTZ, NTZ),
         FunctionKind.UNIX_SECONDS: (TIMESTAMP, BIGINT),
         FunctionKind.TEXT: (INT, STRING),
+        FunctionKind.DATE_TEXT: (DATE, STRING),
         FunctionKind.PREFIX: (STRING, STRING),
     }.get(kind, (BIGINT, BIGINT))
-    function = Function(kind, source, result, 7)
+    function = Function(kind, source, result, 7, "yyyy-MM-dd")
     everything = function.preimage(Domain.all(result))
     ends = [""] if source == STRING else [-(1 << 31), 0, (1 << 31) - 1]
     assert all(everything.contains(each) for each in ends)
