@@ -5,11 +5,40 @@ Columns are the plan's own ids, never names: two columns of a query may share a 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pruning.query.join_types import JoinSide, JoinType
+
+_TWO = 2
+_OPERATORS = {
+    "Add": "+",
+    "And": "AND",
+    "Divide": "/",
+    "EqualNullSafe": "<=>",
+    "EqualTo": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "IntegralDivide": "DIV",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "Multiply": "*",
+    "Or": "OR",
+    "Remainder": "%",
+    "Subtract": "-",
+    "TimestampAddInterval": "+",
+}
+# Functions whose names in SQL are not those of their kinds.
+_FUNCTIONS = {
+    "DateFormatClass": "date_format",
+    "TruncDate": "trunc",
+    "TruncTimestamp": "date_trunc",
+}
+# A capital letter that begins another word.
+_CAPITAL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +67,33 @@ class Expression:
         """True for the normalisation of NaN and -0.0 that Spark puts around compared floats; equality is unchanged."""
         return self.kind.rpartition(".")[2] in {"KnownFloatingPointNormalized", "NormalizeNaNAndZero"}
 
-    def __str__(self) -> str:
-        if self.column is not None or self.kind == "Literal":
+    def sql(self, names: Mapping[int, str] = MappingProxyType({})) -> str:
+        """The text of the expression for messages, as SQL writes it; columns go by their own names if not by these.
+
+        >>> day = Expression("Cast", (Expression("AttributeReference", (), 7, "timestamp", "at"),), None, "date")
+        >>> print(Expression("EqualTo", (Expression("Year", (day,)), Expression("Literal", text="2024"))))
+        year(CAST(at AS date)) = 2024
+        """
+        if self.column is not None:
+            return names.get(self.column, self.text)
+        if self.kind == "Literal":
             return self.text
+        parts = [each.sql(names) for each in self.children]
         if self.is_normal_form:
-            return str(self.children[0])
-        return f"{self.kind}({', '.join(map(str, self.children))})"
+            return parts[0]
+        kind = self.kind.rpartition(".")[2]
+        if kind == "ScalarSubquery":
+            return "(subquery)"
+        if kind == "Cast":
+            return f"CAST({parts[0]} AS {self.type or 'another type'})"
+        if kind in _OPERATORS and len(parts) == _TWO:
+            pairs = zip(parts, self.children, strict=True)
+            first, second = (f"({text})" if each.kind in _OPERATORS else text for text, each in pairs)
+            return f"{first} {_OPERATORS[kind]} {second}"
+        return f"{_FUNCTIONS.get(kind) or _CAPITAL.sub('_', kind).lower()}({', '.join(parts)})"
+
+    def __str__(self) -> str:
+        return self.sql()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +280,7 @@ class PlanNames:
 
     def expression(self, expression: Expression) -> str:
         """The text of an expression, with the full names of the columns of scans."""
-        if expression.column is not None:
-            return self._columns.get(expression.column, expression.text)
-        if expression.kind == "Literal":
-            return expression.text
-        if expression.is_normal_form:
-            return self.expression(expression.children[0])
-        if expression.kind == "Cast":
-            return f"cast({self.expression(expression.children[0])} as {expression.type})"
-        return f"{expression.kind}({', '.join(map(self.expression, expression.children))})"
+        return expression.sql(self._columns)
 
 
 # Operators whose expressions name every column that they use.

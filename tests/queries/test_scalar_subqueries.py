@@ -169,15 +169,15 @@ def test_keys_do_not_pass_a_correlated_subquery(pruned_error):
 @pytest.mark.parametrize(
     ("condition", "computed"),
     [
-        ("f.amount > (SELECT max(day) FROM {days})", "Cast(ScalarSubquery())"),
-        ("(SELECT max(day) FROM {days}) < f.amount", "Cast(ScalarSubquery())"),
-        ("f.amount = (SELECT day FROM {days} WHERE day = 30)", "Cast(ScalarSubquery())"),
-        ("cast(f.day AS timestamp) > (SELECT date_add(DATE '1970-01-01', max(day)) FROM {days})", "Cast(day)"),
-        ("f.day = (SELECT max(day) FROM {days}) + 1", "Add(ScalarSubquery(), 1)"),
-        ("f.day - (SELECT max(day) FROM {days}) = 1", "EqualTo(Subtract(day, ScalarSubquery()), 1)"),
+        ("f.amount > (SELECT max(day) FROM {days})", "CAST((subquery) AS bigint)"),
+        ("(SELECT max(day) FROM {days}) < f.amount", "CAST((subquery) AS bigint)"),
+        ("f.amount = (SELECT day FROM {days} WHERE day = 30)", "CAST((subquery) AS bigint)"),
+        ("cast(f.day AS timestamp) > (SELECT date_add(DATE '1970-01-01', max(day)) FROM {days})", "CAST(day AS timestamp)"),
+        ("f.day = (SELECT max(day) FROM {days}) + 1", "(subquery) + 1"),
+        ("f.day - (SELECT max(day) FROM {days}) = 1", "(day - (subquery)) = 1"),
         (
             f"f.amount BETWEEN {LEAST} AND {GREATEST}",
-            "Cast(GetStructField(ScalarSubquery()))",
+            "CAST(get_struct_field((subquery)) AS bigint)",
         ),
     ],
     ids=["greater", "mirrored", "equal", "probe", "plus", "minus", "field"],

@@ -143,7 +143,7 @@ def test_cast_subquery_is_a_computed_key(plans, is_first):
     probe, build = column(*table.output), call("Cast", SUBQUERY, type_="bigint")
     part = call("LessThan", *((build, probe) if is_first else (probe, build)))
     (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
-    assert ((), (Reason(ReasonCode.COMPUTED, "Filter", "Cast(ScalarSubquery())"),)) == (edge.probes, edge.stops)
+    assert ((), (Reason(ReasonCode.COMPUTED, "Filter", "CAST((subquery) AS bigint)"),)) == (edge.probes, edge.stops)
 
 
 def test_two_computed_keys_of_a_filter_are_different_build_sides(plans):
