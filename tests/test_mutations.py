@@ -89,7 +89,7 @@ MUTANTS = {
         *("pruning/values/numeric_coercion.py", "np.asarray(ends).astype(np.float32)"),
         "np.asarray(ends).astype(np.float64).astype(np.float32)",
     ),
-    "zones-are-ignored": Mutant("pruning/values/coercion.py", "_ZONE_MARGIN = 18 * 3_600_000_000", "_ZONE_MARGIN = 0"),
+    "zones-are-ignored": Mutant("pruning/values/coercion.py", "ZONE_MARGIN = 18 * 3_600_000_000", "ZONE_MARGIN = 0"),
     "zeros-have-two-codes": Mutant(
         "pruning/values/encoding.py", "(values.astype(np.float64) + 0.0)", "values.astype(np.float64)"
     ),

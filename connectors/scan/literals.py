@@ -26,6 +26,10 @@ _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _LISTED_APART = 10
 # The greatest number of days or microseconds before 1970 of which Spark makes a literal for a data source.
 _PLANNED_MOMENTS = {"date": 2_100_000_000, "timestamp": 9_000_000_000_000_000_000}
+_NUMBERS_OF_MOMENTS = {
+    "date": ("unix_date", ValueType("int")),
+    "timestamp": ("unix_micros", ValueType("bigint")),
+}
 # Ranges that are compared one after the other; more by halves.
 _IN_A_ROW = 4
 
@@ -43,7 +47,12 @@ def ranges_sql(column: str, ranges: RangeSet) -> str:
         return "false"
     seen = _planned(ranges)
     found = _search(column, seen, 0, len(seen))
-    return found if seen is ranges else f"({found} AND {hidden_sql(_search(column, ranges, 0, len(ranges)))})"
+    if seen is ranges:
+        return found
+    # No data source sees the numbers of moments.
+    function, type_ = _NUMBERS_OF_MOMENTS[ranges.type.name]
+    numbers = RangeSet(type_, ranges.lows, ranges.highs)
+    return f"({found} AND {_search(f'{function}({column})', numbers, 0, len(numbers))})"
 
 
 def _planned(ranges: RangeSet) -> RangeSet:

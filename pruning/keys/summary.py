@@ -247,9 +247,8 @@ def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
 
 def through(summary: KeySummary, functions: Functions, name: str) -> KeySummary:
     """A summary of the values of the column `name` that functions map to the keys of one column: ranges alone."""
-    (column,) = summary.columns
-    found = preimage(functions, column.domain)
-    source = functions[0].source
+    (column,), source = summary.columns, functions[0].source
+    found = Domain.none(source) if summary.is_none else preimage(functions, column.domain)
     domain = Domain.all(source) if isinstance(found, Reason) else found
     return replace(
         summary,

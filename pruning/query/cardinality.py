@@ -127,7 +127,7 @@ class Cardinalities:
 
     def key_values(self, probe: ProbeColumn | KeyOrigin) -> float | None:
         """The different keys that the values of a column make; None if unknown."""
-        statistics, width = self.sizes.statistics, _width(probe)
+        statistics, width = self.sizes.statistics, probe.width
         numbers = None if width == 1.0 else statistics.numbers_between(probe.relation, probe.column)
         if numbers is None:
             return statistics.domain_size(probe.relation, probe.column)
@@ -135,7 +135,7 @@ class Cardinalities:
 
     def _share_of_one_key(self, probe: ProbeColumn) -> Estimate | None:
         """The share of a table's rows with one key; None if nothing tells of its values."""
-        if _width(probe) == 1.0:
+        if probe.width == 1.0:
             return self.share_of_one(probe.relation, probe.column)
         values = self.key_values(probe)
         return around(1 / values, self.limits.share_error) if values else None
@@ -206,7 +206,7 @@ class Cardinalities:
         return around(among, self.limits.values_error)
 
     def _is_sparse(self, probe: ProbeColumn | KeyOrigin) -> bool:
-        if _width(probe) == 1.0:
+        if probe.width == 1.0:
             return self.sizes.statistics.is_sparse(probe.relation, probe.column)
         rows, values = self.sizes.statistics.rows(probe.relation), self.key_values(probe)
         return values is not None and 0 < rows <= values
@@ -429,11 +429,6 @@ class Cardinalities:
         """True where the scan that a key comes from is already filtered by keys of that column."""
         origins = self.origins(side, key)
         return bool(origins) and all(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins)
-
-
-def _width(probe: ProbeColumn | KeyOrigin) -> float:
-    """About as many values of a column are one value of its key."""
-    return probe.width if isinstance(probe, ProbeColumn) else 1.0
 
 
 def distinct(rows: float, values: float) -> float:

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from pruning.errors import UnsupportedTypeError
 from pruning.query.expressions import is_lossless
 from pruning.query.plan import Expression
+from pruning.values.coercion import DAY
 from pruning.values.date_texts import days_in
-from pruning.values.functions import DAY, Function, FunctionKind, Functions
+from pruning.values.functions import Function, FunctionKind, Functions
 from pruning.values.types import INTEGER_BITS, ValueType
 
 _HOUR = DAY // 24
@@ -93,12 +94,12 @@ def _of_cast(cast: Expression) -> KeyPath | None:
 
 def _of_moment(key: Expression) -> KeyPath | None:
     match key.kind, key.children:
-        case "TruncTimestamp", (unit, inner) if unit.text.upper() in _MICROSECONDS_OF:
+        case "TruncTimestamp", (Expression(kind="Literal") as unit, inner) if unit.text.upper() in _MICROSECONDS_OF:
             most = _MICROSECONDS_OF[unit.text.upper()]
             return _of(inner, _INSTANTS, FunctionKind.TRUNCATE_TIMESTAMP, None, most, unit.text)
-        case "TruncDate", (inner, unit) if unit.text.upper() in _DAYS_OF:
+        case "TruncDate", (inner, Expression(kind="Literal") as unit) if unit.text.upper() in _DAYS_OF:
             return _of(inner, _DATES, FunctionKind.TRUNCATE_DATE, None, _DAYS_OF[unit.text.upper()], unit.text)
-        case "DateFormatClass", (inner, pattern) if days := days_in(pattern.text):
+        case "DateFormatClass", (inner, Expression(kind="Literal") as pattern) if days := days_in(pattern.text):
             path = _of(inner, _INSTANTS, FunctionKind.TO_DATE, _DATE)
             return path and path.through(Function(FunctionKind.DATE_TEXT, _DATE, _STRING, days, pattern.text))
         case "Year", (inner,):

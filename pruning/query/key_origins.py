@@ -45,6 +45,11 @@ class KeyOrigin:
     column: int
     conditions: tuple[Expression, ...]
 
+    @property
+    def width(self) -> float:
+        """The values of the column that are one value of the key: each is one itself."""
+        return 1.0
+
 
 KeyOrigins: TypeAlias = tuple[KeyOrigin, ...]
 

@@ -80,11 +80,11 @@ def _matches(keys: RangeSet, column: ValueType, subject: str) -> tuple[RangeSet,
             raise InvalidKeysError(msg)
 
 
-_DAY = 86_400_000_000
+DAY = 86_400_000_000
 # The largest offset from UTC: java.time.ZoneOffset allows 18 hours.
-_ZONE_MARGIN = 18 * 3_600_000_000
+ZONE_MARGIN = 18 * 3_600_000_000
 # Spark fails on the midnight of later and earlier days in every time zone, so they match no timestamp.
-_LAST_DAY = GREATEST // _DAY
+_LAST_DAY = GREATEST // DAY
 _Ends: TypeAlias = tuple[IntArray, IntArray]
 
 
@@ -101,18 +101,16 @@ def moment_to_moment(keys: RangeSet, column: ValueType) -> tuple[RangeSet, bool]
 
 def _in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:
     """The ranges widened by the largest zone offset, within int64."""
-    return np.maximum(lows, LEAST + _ZONE_MARGIN) - _ZONE_MARGIN, np.minimum(
-        highs, GREATEST - _ZONE_MARGIN
-    ) + _ZONE_MARGIN
+    return np.maximum(lows, LEAST + ZONE_MARGIN) - ZONE_MARGIN, np.minimum(highs, GREATEST - ZONE_MARGIN) + ZONE_MARGIN
 
 
 def _midnights(lows: IntArray, highs: IntArray) -> _Ends:
-    return lows * _DAY, highs * _DAY
+    return lows * DAY, highs * DAY
 
 
 def _days(lows: IntArray, highs: IntArray) -> _Ends:
     """The days whose midnight lies between the ends."""
-    return lows // _DAY + (lows % _DAY != 0), highs // _DAY
+    return lows // DAY + (lows % DAY != 0), highs // DAY
 
 
 def _midnights_in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:

@@ -21,19 +21,18 @@ import numpy.typing as npt
 
 from pruning.reasons import Reason
 from pruning.values.byte_strings import ByteStrings, IntArray
-from pruning.values.coercion import coerce
+from pruning.values.coercion import DAY, ZONE_MARGIN, coerce
 from pruning.values.date_texts import days_of_texts
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
 from pruning.values.types import INTEGER_BITS, ValueType
 
-DAY = 86_400_000_000
 _SECOND = 1_000_000
-# The largest offset from UTC: java.time.ZoneOffset allows 18 hours.
-_ZONE_MARGIN = 18 * 3_600_000_000
 # Clocks of a zone that changed the side of the date line were set by a day.
 _CLOCK_MARGIN = DAY
+# The most by which two offsets of a zone differ, which may lie decades apart.
+_OFFSETS_MARGIN = 2 * ZONE_MARGIN
 # Years whose days have 32 bits lie far inside.
 _LAST_YEAR = 10_000_000
 _EPOCH_YEAR = 1970
@@ -41,11 +40,13 @@ _EPOCH_YEAR = 1970
 _ROUNDING, _EXACT = 2.0**-48, 2.0**50
 # Texts that are parsed one by one.
 _MOST_TEXTS = 1 << 20
+# The first byte of a character that has so many bytes or more.
+_TWO_BYTES, _THREE_BYTES, _FOUR_BYTES = 0xC2, 0xE0, 0xF0
 _CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 class FunctionKind(Enum):
-    """The functions, by their SQL for an argument; the number of a unit is the most that it takes: 31 days a month."""
+    """The functions, by their SQL for an argument; the `number` of a truncation is the longest span of its unit."""
 
     TO_DATE = "CAST({argument} AS DATE)"
     TRUNCATE_TIMESTAMP = "date_trunc('{unit}', {argument})"
@@ -109,10 +110,10 @@ class Function:
             case FunctionKind.TEXT | FunctionKind.DATE_TEXT:
                 ranges = self._of_texts(keys.ranges)
             case FunctionKind.PREFIX:
-                ranges = _with_prefixes(keys.ranges)
+                ranges = _with_prefixes(keys.ranges, int(self.number))
             case _:
                 lows, highs = self._ends(np.asarray(keys.ranges.lows), np.asarray(keys.ranges.highs))
-                ranges = RangeSet.of_ranges(self.source, lows, highs).union(self._beyond())
+                ranges = _within_type(RangeSet.of_ranges(self.source, lows, highs).union(self._beyond()))
         return Domain(ranges, keys.null)
 
     def _of_texts(self, texts: RangeSet) -> RangeSet:
@@ -131,28 +132,28 @@ class Function:
         """The least value that gives at least each low, and the greatest that gives at most each high."""
         match self.kind:
             case FunctionKind.TO_DATE:
-                margin = _ZONE_MARGIN if self.source.name == "timestamp" else 0
-                return _plus(_times(lows, DAY), -margin), _plus(_times(highs, DAY), DAY - 1 + margin)
+                margin = ZONE_MARGIN if self.source.name == "timestamp" else 0
+                return _low(_times(lows, DAY), -margin), _high(_times(highs, DAY), DAY - 1 + margin)
             case FunctionKind.TRUNCATE_TIMESTAMP:
-                return _plus(lows, -_CLOCK_MARGIN), _plus(highs, int(self.number) + _CLOCK_MARGIN)
+                return _low(lows, -_CLOCK_MARGIN), _high(highs, int(self.number) + _CLOCK_MARGIN)
             case FunctionKind.TRUNCATE_DATE:
-                return lows, _plus(highs, int(self.number))
+                return lows, _high(highs, int(self.number))
             case FunctionKind.YEAR:
                 return _first_day(lows), _first_day(highs, following=1)
             case FunctionKind.UNIX_SECONDS:
                 # Spark cuts the fraction of a second off, also of times before 1970.
-                return _plus(_times(lows, _SECOND), 1 - _SECOND), _plus(_times(highs, _SECOND), _SECOND - 1)
+                return _low(_times(lows, _SECOND), 1 - _SECOND), _high(_times(highs, _SECOND), _SECOND - 1)
             case FunctionKind.ADD_MICROSECONDS:
                 # Days of an interval are those of the local time.
                 by = -int(self.number)
-                return _plus(_plus(lows, by), -_CLOCK_MARGIN), _plus(_plus(highs, by), _CLOCK_MARGIN)
+                return _low(_low(lows, by), -_OFFSETS_MARGIN), _high(_high(highs, by), _OFFSETS_MARGIN)
             case FunctionKind.ADD | FunctionKind.ADD_DAYS:
-                return _plus(lows, -int(self.number)), _plus(highs, -int(self.number))
+                return _low(lows, -int(self.number)), _high(highs, -int(self.number))
             case FunctionKind.DIVIDE:
                 by = int(self.number)
                 low, high = _times(lows, by), _times(highs, by)
                 # The remainder is cut off towards 0.
-                return np.where(lows > 0, low, _plus(low, 1 - by)), np.where(highs < 0, high, _plus(high, by - 1))
+                return np.where(lows > 0, low, _low(low, 1 - by)), np.where(highs < 0, high, _high(high, by - 1))
             case FunctionKind.FLOOR_DIVIDE:
                 return _quotient_ends(lows, highs, float(self.number))
             case _:
@@ -165,9 +166,11 @@ class Function:
             case FunctionKind.ADD | FunctionKind.ADD_DAYS:
                 below, above = max(0, -by), max(0, by)
             case FunctionKind.ADD_MICROSECONDS:
-                below, above = max(0, -by) + _CLOCK_MARGIN, max(0, by) + _CLOCK_MARGIN
+                below, above = max(0, -by) + _OFFSETS_MARGIN, max(0, by) + _OFFSETS_MARGIN
             case FunctionKind.TRUNCATE_TIMESTAMP:
                 below, above = by + _CLOCK_MARGIN, _CLOCK_MARGIN
+            case FunctionKind.TRUNCATE_DATE:
+                below, above = by, 0
             case _:
                 below, above = 0, 0
         ends = [(least, least + below - 1)] * (below > 0) + [(greatest - above + 1, greatest)] * (above > 0)
@@ -202,10 +205,28 @@ def _bounds_of(type_: ValueType) -> tuple[int, int]:
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
-def _plus(values: IntArray, by: int) -> IntArray:
-    """Each value and a number, within int64; an open end stays open."""
-    moved = np.minimum(values, GREATEST - by) + by if by >= 0 else np.maximum(values, LEAST - by) + by
-    return np.where((values == LEAST) | (values == GREATEST), values, moved)
+def _within_type(ranges: RangeSet) -> RangeSet:
+    """The values of the ranges that their type holds; an end at the least or the greatest of them is open."""
+    (least, greatest), lows, highs = _bounds_of(ranges.type), np.asarray(ranges.lows), np.asarray(ranges.highs)
+    inside = np.flatnonzero((lows <= greatest) & (highs >= least))
+    lows, highs = lows[inside], highs[inside]
+    return RangeSet.of_ranges(
+        ranges.type, np.where(lows <= least, LEAST, lows), np.where(highs >= greatest, GREATEST, highs)
+    )
+
+
+def _low(values: IntArray, by: int) -> IntArray:
+    """The low ends of ranges, moved within int64; one that is open stays open."""
+    return np.where(values == LEAST, LEAST, _moved(values, by))
+
+
+def _high(values: IntArray, by: int) -> IntArray:
+    """The high ends of ranges, moved within int64; one that is open stays open."""
+    return np.where(values == GREATEST, GREATEST, _moved(values, by))
+
+
+def _moved(values: IntArray, by: int) -> IntArray:
+    return np.minimum(values, GREATEST - by) + by if by >= 0 else np.maximum(values, LEAST - by) + by
 
 
 def _times(values: IntArray, by: int) -> IntArray:
@@ -224,9 +245,11 @@ def _first_day(years: IntArray, following: int = 0) -> IntArray:
 
 def _quotient_ends(lows: IntArray, highs: IntArray, divisor: float) -> tuple[IntArray, IntArray]:
     """The least and the greatest integer whose quotient by a double, rounded down, lies between two numbers."""
-    low, below = lows.astype(float) * divisor, (highs.astype(float) + 1.0) * divisor
-    least = _whole(np.ceil(low - _error(low, divisor)))
-    greatest = _whole(np.ceil(below + _error(below, divisor)) - 1.0)
+    # The products and errors of huge divisors are infinite, and so beyond every integer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, below = lows.astype(float) * divisor, (highs.astype(float) + 1.0) * divisor
+        least = _whole(np.ceil(low - _error(low, divisor)))
+        greatest = _whole(np.ceil(below + _error(below, divisor)) - 1.0)
     # Quotients beyond 64 bits become the least or the greatest of them.
     return np.where(lows == LEAST, LEAST, least), np.where(highs == GREATEST, GREATEST, greatest)
 
@@ -243,12 +266,13 @@ def _whole(values: npt.NDArray[np.float64]) -> IntArray:
     return np.where(inside, np.where(inside, values, 0.0).astype(np.int64), np.where(values < 0, LEAST, GREATEST))
 
 
-def _with_prefixes(prefixes: RangeSet) -> RangeSet:
-    """Every text that begins with one of these, or with a text between two of them."""
+def _with_prefixes(prefixes: RangeSet, length: int) -> RangeSet:
+    """Every text whose first characters, so many, are one of these texts or lie between two of them."""
     prefixes = prefixes.span() if len(prefixes) > _MOST_TEXTS else prefixes
     if not isinstance(prefixes.lows, ByteStrings) or not isinstance(prefixes.highs, ByteStrings):
         raise TypeError(f"found {prefixes.type}, expected texts")
-    above = [_above_extensions(each) for each in _items(prefixes.highs)]
+    # A prefix that is at most a longer text is at most the first characters of that text.
+    above = [_above_extensions(_first_characters(each, length)) for each in _items(prefixes.highs)]
     if prefixes.unbounded:
         above[-1] = None
     closed = [at for at, each in enumerate(above) if each is not None]
@@ -259,6 +283,17 @@ def _with_prefixes(prefixes: RangeSet) -> RangeSet:
     # Ranges ascend, so all above the first without an end lie in it.
     first = prefixes.lows.take(np.array([above.index(None)]))
     return found.union(RangeSet(prefixes.type, first, first, unbounded=True))
+
+
+def _first_characters(text: bytes, count: int) -> bytes:
+    """The first characters of a text, whose lengths their first bytes tell, as Spark counts them."""
+    end = 0
+    for _ in range(min(count, len(text))):
+        if end >= len(text):
+            break
+        first = text[end]
+        end += 1 if first < _TWO_BYTES else 2 if first < _THREE_BYTES else 3 if first < _FOUR_BYTES else 4
+    return text[:end]
 
 
 def _above_extensions(text: bytes) -> bytes | None:

@@ -172,7 +172,10 @@ def test_keys_do_not_pass_a_correlated_subquery(pruned_error):
         ("f.amount > (SELECT max(day) FROM {days})", "CAST((subquery) AS bigint)"),
         ("(SELECT max(day) FROM {days}) < f.amount", "CAST((subquery) AS bigint)"),
         ("f.amount = (SELECT day FROM {days} WHERE day = 30)", "CAST((subquery) AS bigint)"),
-        ("cast(f.day AS timestamp) > (SELECT date_add(DATE '1970-01-01', max(day)) FROM {days})", "CAST(day AS timestamp)"),
+        (
+            "cast(f.day AS timestamp) > (SELECT date_add(DATE '1970-01-01', max(day)) FROM {days})",
+            "CAST(day AS timestamp)",
+        ),
         ("f.day = (SELECT max(day) FROM {days}) + 1", "(subquery) + 1"),
         ("f.day - (SELECT max(day) FROM {days}) = 1", "(day - (subquery)) = 1"),
         (

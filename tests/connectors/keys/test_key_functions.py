@@ -55,6 +55,8 @@ MOMENT_FUNCTIONS = (
     "date_trunc('YEAR', t)",
     "t + INTERVAL 1 DAY",
     "t - INTERVAL 30 DAYS",
+    "t + INTERVAL 9000 DAYS",
+    "t + INTERVAL 25000 DAYS",
     "t + INTERVAL 90 MINUTES",
     "unix_timestamp(t)",
     "to_unix_timestamp(t)",
@@ -130,7 +132,16 @@ def test_functions_of_numbers_dates_and_texts(spark, stored, conf):
 
 
 # Zones whose clocks skipped a day, changed at midnight, or differ most from UTC.
-STRANGE = ["UTC", "Pacific/Apia", "Pacific/Kwajalein", "America/Sao_Paulo", "Asia/Manila", "Africa/Monrovia", "+18:00"]
+STRANGE = [
+    "UTC",
+    "Pacific/Apia",
+    "Pacific/Kanton",
+    "Pacific/Kwajalein",
+    "America/Sao_Paulo",
+    "Asia/Manila",
+    "Africa/Monrovia",
+    "+18:00",
+]
 
 
 @pytest.mark.parametrize("takes_all", [False, pytest.param(True, marks=pytest.mark.full)], ids=["strange", "all"])

@@ -126,11 +126,55 @@ def test_prefixes(value, length, other):
     assert holds(Function(FunctionKind.PREFIX, STRING, STRING, length), value, value[:length], other)
 
 
+@given(TEXTS, st.integers(1, 4), TEXTS)
+def test_prefixes_within_a_range_that_ends_at_a_longer_text(value, length, key):
+    function = Function(FunctionKind.PREFIX, STRING, STRING, length)
+    prefix = value[:length]
+    if prefix.encode() <= key.encode():
+        assert function.preimage(Domain.between(STRING, None, key)).contains(value)
+    else:
+        assert function.preimage(Domain.between(STRING, key, None)).contains(value)
+
+
 def test_prefixes_leave_other_texts_out():
     found = Function(FunctionKind.PREFIX, STRING, STRING, 3).preimage(Domain.of(STRING, "abc", "x"))
     assert [True, True, False, False, False, True] == [
         found.contains(each) for each in ("abc", "abcz", "abb", "abe", "w", "x")
     ]
+
+
+SMALL = st.integers(-128, 127)
+
+
+@given(SMALL, SMALL, st.sets(SMALL, max_size=3))
+def test_sums_of_the_smallest_integers_hold_values_of_their_type(value, number, others):
+    tinyint = ValueType("tinyint")
+    function = Function(FunctionKind.ADD, tinyint, tinyint, number)
+    result = wrapped(value + number, 8)
+    for keys in (Domain.of(tinyint, result, *others), Domain.between(tinyint, result, None)):
+        found = function.preimage(keys)
+        assert found.contains(value)
+        # An end beyond the type would have no literal.
+        assert all(-128 <= int(each) <= 127 for each in found.ranges.lows if each != -(1 << 63))
+        assert all(-128 <= int(each) <= 127 for each in found.ranges.highs if each != (1 << 63) - 1)
+
+
+@pytest.mark.parametrize("number", [6, -6])
+def test_sums_that_reach_the_end_of_their_type(number):
+    function = Function(FunctionKind.ADD, BIGINT, BIGINT, number)
+    end = (1 << 63) - 1 if number > 0 else -(1 << 63)
+    assert holds(function, end - number, end)
+
+
+def test_the_first_days_are_truncated_to_any_day():
+    function = Function(FunctionKind.TRUNCATE_DATE, DATE, DATE, 31, "MM")
+    assert function.preimage(Domain.of(DATE, 0)).contains(-(1 << 31))
+
+
+@given(LONGS, st.floats(1e200, 1.7e308), LONGS)
+def test_quotients_by_huge_doubles(value, divisor, other):
+    function = Function(FunctionKind.FLOOR_DIVIDE, BIGINT, BIGINT, divisor)
+    assert holds(function, value, floor_of_double(value, divisor), other)
 
 
 @given(st.dates(), st.integers(-4000, 4000))
