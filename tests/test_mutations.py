@@ -90,6 +90,41 @@ MUTANTS = {
         "np.asarray(ends).astype(np.float64).astype(np.float32)",
     ),
     "zones-are-ignored": Mutant("pruning/values/coercion.py", "ZONE_MARGIN = 18 * 3_600_000_000", "ZONE_MARGIN = 0"),
+    "local-days-are-those-of-utc": Mutant(
+        *("pruning/values/functions.py", "margin = ZONE_MARGIN if self", "margin = 0 if self"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "clocks-never-turn-back": Mutant(
+        *("pruning/values/functions.py", "_CLOCK_MARGIN = DAY", "_CLOCK_MARGIN = 0"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "sums-never-wrap": Mutant(
+        *("pruning/values/functions.py", "below, above = max(0, -by), max(0, by)\n", "below, above = 0, 0\n"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "a-remainder-is-left-out": Mutant(
+        *("pruning/values/functions.py", "np.where(highs < 0, high, _plus(high, by - 1))", "high"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "a-prefix-is-as-long-as-its-key": Mutant(
+        *("pruning/values/functions.py", "_above_extensions(_first_characters(each, length))"),
+        "_above_extensions(each)",
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "a-preimage-leaves-its-type": Mutant(
+        *("pruning/values/functions.py", "np.flatnonzero((lows <= greatest) & (highs >= least))"),
+        "np.arange(len(lows))",
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "months-have-28-days": Mutant(
+        *("pruning/values/date_texts.py", "monthrange(first.year, last_month)[1]", "28"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "a-column-is-a-unit": Mutant(
+        *("pruning/query/key_functions.py", '"TruncTimestamp", (Expression(kind="Literal") as unit, inner)'),
+        '"TruncTimestamp", (Expression() as unit, inner)',
+        run_of("pruning/query/test_key_functions.py"),
+    ),
     "zeros-have-two-codes": Mutant(
         "pruning/values/encoding.py", "(values.astype(np.float64) + 0.0)", "values.astype(np.float64)"
     ),
@@ -419,7 +454,7 @@ MUTANTS = {
         run_of("pruning/query/test_selectivity.py"),
     ),
     "values-of-one-file-are-those-of-a-sorted-table": Mutant(
-        *("pruning/query/known_statistics.py", "min(least / alone, float(rows))", "least"),
+        *("pruning/query/known_statistics.py", "min(least / in_file / in_files, float(rows))", "least"),
         run_of("pruning/query/test_planner.py"),
     ),
     "a-dictionary-tells-all-values-of-texts": Mutant(
@@ -427,7 +462,7 @@ MUTANTS = {
         run_of("pruning/query/test_planner.py"),
     ),
     "texts-have-no-length": Mutant(
-        *("connectors/parquet/footer.py", "(_TEXT_LENGTH + length) * _TEXT_SHRINKS", "float(_TEXT_LENGTH)"),
+        *("connectors/parquet/footer.py", "(_LENGTHS[physical] + length) * _BYTES_SHRINK", "float(_LENGTHS[physical])"),
         run_of("connectors/parquet/test_row_groups.py"),
     ),
     "an-abandoned-dictionary-tells-all-values": Mutant(

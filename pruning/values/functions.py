@@ -69,7 +69,7 @@ class Function:
 
     >>> to_date = Function(FunctionKind.TO_DATE, ValueType("timestamp_ntz"), ValueType("date"))
     >>> print(to_date.preimage(Domain.of(ValueType("date"), 1)))
-    {[1970-01-02 00:00:00, 1970-01-02 23:59:59.999999]}
+    {[1970-01-02T00:00:00.000000, 1970-01-02T23:59:59.999999]}
     """
 
     kind: FunctionKind
@@ -133,27 +133,27 @@ class Function:
         match self.kind:
             case FunctionKind.TO_DATE:
                 margin = ZONE_MARGIN if self.source.name == "timestamp" else 0
-                return _low(_times(lows, DAY), -margin), _high(_times(highs, DAY), DAY - 1 + margin)
+                return _plus(_times(lows, DAY), -margin), _plus(_times(highs, DAY), DAY - 1 + margin)
             case FunctionKind.TRUNCATE_TIMESTAMP:
-                return _low(lows, -_CLOCK_MARGIN), _high(highs, int(self.number) + _CLOCK_MARGIN)
+                return _plus(lows, -_CLOCK_MARGIN), _plus(highs, int(self.number) + _CLOCK_MARGIN)
             case FunctionKind.TRUNCATE_DATE:
-                return lows, _high(highs, int(self.number))
+                return lows, _plus(highs, int(self.number))
             case FunctionKind.YEAR:
                 return _first_day(lows), _first_day(highs, following=1)
             case FunctionKind.UNIX_SECONDS:
                 # Spark cuts the fraction of a second off, also of times before 1970.
-                return _low(_times(lows, _SECOND), 1 - _SECOND), _high(_times(highs, _SECOND), _SECOND - 1)
+                return _plus(_times(lows, _SECOND), 1 - _SECOND), _plus(_times(highs, _SECOND), _SECOND - 1)
             case FunctionKind.ADD_MICROSECONDS:
                 # Days of an interval are those of the local time.
                 by = -int(self.number)
-                return _low(_low(lows, by), -_OFFSETS_MARGIN), _high(_high(highs, by), _OFFSETS_MARGIN)
+                return _plus(_plus(lows, by), -_OFFSETS_MARGIN), _plus(_plus(highs, by), _OFFSETS_MARGIN)
             case FunctionKind.ADD | FunctionKind.ADD_DAYS:
-                return _low(lows, -int(self.number)), _high(highs, -int(self.number))
+                return _plus(lows, -int(self.number)), _plus(highs, -int(self.number))
             case FunctionKind.DIVIDE:
                 by = int(self.number)
                 low, high = _times(lows, by), _times(highs, by)
                 # The remainder is cut off towards 0.
-                return np.where(lows > 0, low, _low(low, 1 - by)), np.where(highs < 0, high, _high(high, by - 1))
+                return np.where(lows > 0, low, _plus(low, 1 - by)), np.where(highs < 0, high, _plus(high, by - 1))
             case FunctionKind.FLOOR_DIVIDE:
                 return _quotient_ends(lows, highs, float(self.number))
             case _:
@@ -215,17 +215,8 @@ def _within_type(ranges: RangeSet) -> RangeSet:
     )
 
 
-def _low(values: IntArray, by: int) -> IntArray:
-    """The low ends of ranges, moved within int64; one that is open stays open."""
-    return np.where(values == LEAST, LEAST, _moved(values, by))
-
-
-def _high(values: IntArray, by: int) -> IntArray:
-    """The high ends of ranges, moved within int64; one that is open stays open."""
-    return np.where(values == GREATEST, GREATEST, _moved(values, by))
-
-
-def _moved(values: IntArray, by: int) -> IntArray:
+def _plus(values: IntArray, by: int) -> IntArray:
+    """Each value and a number, within int64."""
     return np.minimum(values, GREATEST - by) + by if by >= 0 else np.maximum(values, LEAST - by) + by
 
 

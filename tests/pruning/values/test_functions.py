@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning.reasons import Reason
+from pruning.values.coercion import DAY
 from pruning.values.date_texts import days_in
 from pruning.values.domain import Domain
-from pruning.values.functions import DAY, Function, FunctionKind, preimage
+from pruning.values.functions import Function, FunctionKind, preimage
 from pruning.values.types import ValueType
 
 BIGINT, INT, STRING, DATE = map(ValueType, ("bigint", "int", "string", "date"))
@@ -136,6 +137,13 @@ def test_prefixes_within_a_range_that_ends_at_a_longer_text(value, length, key):
         assert function.preimage(Domain.between(STRING, key, None)).contains(value)
 
 
+def test_a_prefix_up_to_a_longer_text_has_later_extensions():
+    function = Function(FunctionKind.PREFIX, STRING, STRING, 4)
+    found = function.preimage(Domain.between(STRING, "a", "k0034567"))
+    assert [True, True, False] == [found.contains(each) for each in ("k00399", "k003", "k0041")]
+    assert function.preimage(Domain.between(STRING, "a", "äöü€😀")).contains("äöü€😁")
+
+
 def test_prefixes_leave_other_texts_out():
     found = Function(FunctionKind.PREFIX, STRING, STRING, 3).preimage(Domain.of(STRING, "abc", "x"))
     assert [True, True, False, False, False, True] == [
@@ -231,6 +239,11 @@ def test_truncated_instants_in_any_zone(unit, moment, zone):
     result = (local.astimezone(dt.timezone.utc) - EPOCH) // dt.timedelta(microseconds=1)
     value = (moment - EPOCH) // dt.timedelta(microseconds=1)
     assert holds(Function(FunctionKind.TRUNCATE_TIMESTAMP, TIMESTAMP, TIMESTAMP, most), value, result)
+
+
+def test_clocks_may_be_set_by_a_day():
+    found = Function(FunctionKind.TRUNCATE_TIMESTAMP, TIMESTAMP, TIMESTAMP, 1).preimage(Domain.of(TIMESTAMP, 0))
+    assert [False, True, True, False] == [found.contains(each) for each in (-DAY - 1, -DAY, DAY + 1, DAY + 2)]
 
 
 @given(LONGS)

@@ -1,0 +1,103 @@
+"""`key_path`: which functions of a column are recognised, from the expressions of Spark's optimised plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning.query.key_functions import KeyPath, key_path, probed_column
+from pruning.query.plan import Expression
+from pruning.values.functions import functions_sql
+from pruning.values.types import ValueType
+from tests.pruning.plans import call, column
+
+AT, DAY, ID, CODE = column(0, "timestamp"), column(1, "date"), column(2, "bigint"), column(3, "string")
+LOCAL, SMALL, WEIGHT = column(4, "timestamp_ntz"), column(5, "int"), column(6, "double")
+
+
+def text(value: str) -> Expression:
+    return Expression("Literal", (), None, "string", value)
+
+
+def number(value: str, type_: str = "int") -> Expression:
+    return Expression("Literal", (), None, type_, value)
+
+
+def cast(inner: Expression, type_: str) -> Expression:
+    return call("Cast", inner, type_=type_)
+
+
+RECOGNISED = [
+    (cast(AT, "date"), "CAST(x AS DATE)", "date"),
+    (cast(LOCAL, "date"), "CAST(x AS DATE)", "date"),
+    (call("TruncTimestamp", text("hour"), AT), "date_trunc('hour', x)", "timestamp"),
+    (call("TruncTimestamp", text("DD"), AT), "date_trunc('DD', x)", "timestamp"),
+    (call("TruncDate", DAY, text("mm")), "trunc(x, 'mm')", "date"),
+    (call("Year", cast(AT, "date")), "year(CAST(x AS DATE))", "int"),
+    (call("UnixTimestamp", AT, text("yyyy")), "unix_timestamp(x)", "bigint"),
+    (call("DateSub", DAY, number("3")), "date_add(x, -3)", "date"),
+    (call("TimestampAddInterval", AT, number("-60000000", "")), "x + -60000000 microseconds", "timestamp"),
+    (call("Add", number("5", "bigint"), ID), "x + 5", "bigint"),
+    (call("Subtract", ID, number("5", "bigint")), "x + -5", "bigint"),
+    (call("IntegralDivide", cast(SMALL, "bigint"), number("1000", "bigint")), "x DIV 1000", "bigint"),
+    (call("Floor", call("Divide", cast(ID, "double"), number("7.5", "double"))), "floor(x / 7.5)", "bigint"),
+    (cast(SMALL, "string"), "CAST(x AS STRING)", "string"),
+    (cast(DAY, "string"), "date_format(x, 'yyyy-MM-dd')", "string"),
+    (call("DateFormatClass", AT, text("yyyyMM")), "date_format(CAST(x AS DATE), 'yyyyMM')", "string"),
+    (call("Substring", CODE, number("1"), number("3")), "substring(x, 1, 3)", "string"),
+    (call("Substring", CODE, number("0"), number("3")), "substring(x, 1, 3)", "string"),
+]
+
+
+@pytest.mark.parametrize(("key", "sql", "type_"), RECOGNISED, ids=lambda each: each if isinstance(each, str) else "")
+def test_functions_of_the_table(key, sql, type_):
+    path = key_path(key)
+    assert path is not None
+    assert (sql, ValueType(type_)) == (functions_sql(path.functions, "x"), path.type)
+    assert key.columns == {path.column}
+    # The keys of a function are no values of the column.
+    assert probed_column(key) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        call("Month", DAY),
+        call("TruncTimestamp", column(7, "string", "DAY"), AT),
+        call("TruncDate", DAY, column(7, "string", "MM")),
+        call("DateFormatClass", AT, column(7, "string", "yyyy")),
+        call("TruncTimestamp", text("decade"), AT),
+        call("TruncDate", DAY, text("DAY")),
+        call("DateFormatClass", AT, text("yyyy-MM-dd HH:mm")),
+        call("Year", AT),
+        call("UnixTimestamp", CODE, text("yyyy")),
+        call("DateAdd", DAY, SMALL),
+        call("TimestampAddInterval", AT, number("1 days", "interval")),
+        call("Add", ID, column(7, "bigint")),
+        call("Add", WEIGHT, number("1.0", "double")),
+        call("Add", ID, number("9223372036854775807", "bigint")),
+        call("IntegralDivide", ID, number("0", "bigint")),
+        call("IntegralDivide", ID, number("-7", "bigint")),
+        call("IntegralDivide", number("7", "bigint"), ID),
+        call("Floor", call("Divide", WEIGHT, number("7.0", "double"))),
+        call("Floor", call("Divide", cast(ID, "double"), number("-7.0", "double"))),
+        call("Floor", call("Divide", cast(ID, "double"), number("NaN", "double"))),
+        call("Substring", CODE, number("2"), number("3")),
+        call("Substring", CODE, number("1"), number("0")),
+        call("Substring", CODE, number("1"), SMALL),
+        cast(CODE, "bigint"),
+        cast(CODE, "date"),
+        cast(AT, "string"),
+        cast(WEIGHT, "string"),
+        cast(ID, "int"),
+        call("Year", column(7, "interval")),
+    ],
+    ids=str,
+)
+def test_other_keys_reach_no_column(key):
+    assert key_path(key) is None
+
+
+def test_a_column_is_its_own_path():
+    assert KeyPath(2, ValueType("bigint")) == key_path(ID)
+    assert KeyPath(9, None) == key_path(column(9, "map<int,int>"))
+    assert 5 == probed_column(cast(SMALL, "bigint"))
