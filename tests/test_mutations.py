@@ -95,7 +95,7 @@ MUTANTS = {
         run_of("pruning/values/test_functions.py"),
     ),
     "clocks-never-turn-back": Mutant(
-        *("pruning/values/functions.py", "_CLOCK_MARGIN = DAY", "_CLOCK_MARGIN = 0"),
+        *("pruning/values/functions.py", "_CLOCK_MARGIN = DAY_MICROS", "_CLOCK_MARGIN = 0"),
         run_of("pruning/values/test_functions.py"),
     ),
     "sums-never-wrap": Mutant(

@@ -34,6 +34,7 @@ from connectors.parquet.schema import Annotation, LeafType
 from connectors.parquet.thrift import Struct
 from pruning.scan.statistics import UNKNOWN
 from pruning.values import encoding as code
+from pruning.values.coercion import DAY_MICROS
 from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.types import INTEGER_BITS, Physical, ValueType
 
@@ -172,7 +173,6 @@ Code: TypeAlias = int | bytes
 ToCode: TypeAlias = Callable[[Any], Code | None]
 
 BYTE_ARRAYS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-DAY_MICROS = 86_400_000_000
 _TEXTS = ("STRING", "TEXT", "NONE")
 _MICROSECONDS = {"milliseconds": 1000, "microseconds": 1}
 _INTEGER_DIGITS = {"INT32": 10, "INT64": 20}

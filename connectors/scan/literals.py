@@ -16,11 +16,11 @@ import numpy as np
 from pruning.limits import LIMITS
 from pruning.scan.tuple_pushdown import PushedTupleRanges
 from pruning.values import encoding as code
+from pruning.values.coercion import DAY_MICROS
 from pruning.values.encoding import GREATEST, LEAST, Codes
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
 
-_DAY_MICROS = 86_400_000_000
 _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 # The default of `spark.sql.parquet.pushdown.inFilterThreshold`: of a longer list, Parquet files see the span.
 _LISTED_APART = 10
@@ -181,7 +181,7 @@ def _integer_sql(type_: ValueType, value: int) -> str:
 
 
 def _local_timestamp_sql(micros: int) -> str:
-    days, rest = divmod(micros, _DAY_MICROS)
+    days, rest = divmod(micros, DAY_MICROS)
     seconds = f"CAST('{rest // 1_000_000}.{rest % 1_000_000:06d}' AS DECIMAL(18,6))"
     return f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval({days}, 0, 0, {seconds}))"
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from pruning.errors import UnsupportedTypeError
 from pruning.query.plan import Expression
 from pruning.values.domain import Domain
 from pruning.values.types import INTEGER_BITS, ValueType
@@ -28,10 +27,8 @@ _EXACT_BITS = {"float": 16, "double": 32}
 
 def is_lossless_cast(from_type: str, to_type: str) -> bool:
     """`is_lossless` by the SQL names of two types; False where one is no type of keys."""
-    try:
-        return is_lossless(ValueType.parse(from_type), ValueType.parse(to_type))
-    except UnsupportedTypeError:
-        return False
+    from_, to = ValueType.known(from_type), ValueType.known(to_type)
+    return from_ is not None and to is not None and is_lossless(from_, to)
 
 
 def is_lossless(from_type: ValueType, to_type: ValueType) -> bool:
@@ -192,10 +189,7 @@ def _domains(condition: Expression) -> Mapping[int, Domain]:
 def _type_of(column: Expression) -> ValueType | None:
     if column.column is None:
         return None
-    try:
-        return ValueType.parse(column.type)
-    except UnsupportedTypeError:
-        return None
+    return ValueType.known(column.type)
 
 
 def _of_null(column: Expression, *, is_null: bool) -> dict[int, Domain]:

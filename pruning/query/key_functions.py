@@ -10,15 +10,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from pruning.errors import UnsupportedTypeError
 from pruning.query.expressions import is_lossless
 from pruning.query.plan import Expression
-from pruning.values.coercion import DAY
+from pruning.values.coercion import DAY_MICROS
 from pruning.values.date_texts import days_in
 from pruning.values.functions import Function, FunctionKind, Functions
 from pruning.values.types import INTEGER_BITS, ValueType
 
-_HOUR = DAY // 24
+_HOUR = DAY_MICROS // 24
 _DAYS_OF = MappingProxyType(
     {
         "WEEK": 7,
@@ -34,8 +33,8 @@ _MICROSECONDS_OF = MappingProxyType(
         "SECOND": 1_000_000,
         "MINUTE": _HOUR // 60,
         "HOUR": _HOUR,
-        **dict.fromkeys(("DAY", "DD"), DAY),
-        **{unit: days * DAY for unit, days in _DAYS_OF.items()},
+        **dict.fromkeys(("DAY", "DD"), DAY_MICROS),
+        **{unit: days * DAY_MICROS for unit, days in _DAYS_OF.items()},
     }
 )
 _DATE, _BIGINT, _INT, _STRING = map(ValueType, ("date", "bigint", "int", "string"))
@@ -65,7 +64,7 @@ class KeyPath:
 def key_path(key: Expression) -> KeyPath | None:
     """The path from a key to its column; None where it is computed in any other way."""
     if key.column is not None:
-        return KeyPath(key.column, _type(key.type))
+        return KeyPath(key.column, ValueType.known(key.type))
     if key.is_normal_form:
         return key_path(key.children[0])
     return _of_cast(key) if key.kind == "Cast" else _of_moment(key) or _of_number_or_text(key)
@@ -78,7 +77,7 @@ def probed_column(key: Expression) -> int | None:
 
 
 def _of_cast(cast: Expression) -> KeyPath | None:
-    inner, to = key_path(cast.children[0]), _type(cast.type)
+    inner, to = key_path(cast.children[0]), ValueType.known(cast.type)
     if inner is None or inner.type is None or to is None:
         return None
     if is_lossless(inner.type, to):
@@ -163,10 +162,3 @@ def _integer(literal: Expression, *, is_negative: bool = False) -> int | None:
     text = literal.text if literal.kind == "Literal" else ""
     number = int(text) if _WHOLE.fullmatch(text) else _MOST
     return None if abs(number) >= _MOST else -number if is_negative else number
-
-
-def _type(text: str) -> ValueType | None:
-    try:
-        return ValueType.parse(text)
-    except UnsupportedTypeError:
-        return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 
-from pruning.errors import UnsupportedTypeError
 from pruning.keys.summary import KeySummary, through
 from pruning.query.join_types import JoinType
 from pruning.query.key_functions import KeyPath, key_path, probed_column
@@ -66,10 +65,7 @@ class ProbeColumn:
     @property
     def type(self) -> ValueType | None:
         """The column's type; None for types that are not pruned by."""
-        try:
-            return ValueType.parse(self.relation.types[self.relation.output.index(self.column)])
-        except UnsupportedTypeError:
-            return None
+        return ValueType.known(self.relation.types[self.relation.output.index(self.column)])
 
     @property
     def width(self) -> float:

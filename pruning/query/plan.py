@@ -13,7 +13,6 @@ from types import MappingProxyType
 
 from pruning.query.join_types import JoinSide, JoinType
 
-_TWO = 2
 _OPERATORS = {
     "Add": "+",
     "And": "AND",
@@ -86,10 +85,10 @@ class Expression:
             return "(subquery)"
         if kind == "Cast":
             return f"CAST({parts[0]} AS {self.type or 'another type'})"
-        if kind in _OPERATORS and len(parts) == _TWO:
+        if kind in _OPERATORS:
             pairs = zip(parts, self.children, strict=True)
-            first, second = (f"({text})" if each.kind in _OPERATORS else text for text, each in pairs)
-            return f"{first} {_OPERATORS[kind]} {second}"
+            operands = [f"({text})" if each.kind in _OPERATORS else text for text, each in pairs]
+            return f" {_OPERATORS[kind]} ".join(operands)
         return f"{_FUNCTIONS.get(kind) or _CAPITAL.sub('_', kind).lower()}({', '.join(parts)})"
 
     def __str__(self) -> str:

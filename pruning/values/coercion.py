@@ -80,11 +80,11 @@ def _matches(keys: RangeSet, column: ValueType, subject: str) -> tuple[RangeSet,
             raise InvalidKeysError(msg)
 
 
-DAY = 86_400_000_000
+DAY_MICROS = 86_400_000_000
 # The largest offset from UTC: java.time.ZoneOffset allows 18 hours.
 ZONE_MARGIN = 18 * 3_600_000_000
 # Spark fails on the midnight of later and earlier days in every time zone, so they match no timestamp.
-_LAST_DAY = GREATEST // DAY
+_LAST_DAY = GREATEST // DAY_MICROS
 _Ends: TypeAlias = tuple[IntArray, IntArray]
 
 
@@ -105,12 +105,12 @@ def _in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:
 
 
 def _midnights(lows: IntArray, highs: IntArray) -> _Ends:
-    return lows * DAY, highs * DAY
+    return lows * DAY_MICROS, highs * DAY_MICROS
 
 
 def _days(lows: IntArray, highs: IntArray) -> _Ends:
     """The days whose midnight lies between the ends."""
-    return lows // DAY + (lows % DAY != 0), highs // DAY
+    return lows // DAY_MICROS + (lows % DAY_MICROS != 0), highs // DAY_MICROS
 
 
 def _midnights_in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:

@@ -1,10 +1,10 @@
-"""`Function`: a function of one value that keeps order, and the values that it maps to keys.
+"""`Function`: a function of one value, and the values that it maps to keys.
 
     to_date(at) = d:  at >= midnight of d  and  at < midnight of the next day
 
 The values of `preimage()` are a superset: ranges are widened where a time zone, rounding or a cut remainder matters.
-The local time of an instant differs from UTC by at most 18 hours, and clocks are set back by at most a day, so the
-result holds for every time zone. Values on which a function may raise an error, or wrap around, are always among them.
+The local time of an instant differs from UTC by at most 18 hours, and clocks are set by at most a day, so the result
+holds for every time zone. Values on which a function may raise an error, or wrap around, are always among them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from pruning.reasons import Reason
 from pruning.values.byte_strings import ByteStrings, IntArray
-from pruning.values.coercion import DAY, ZONE_MARGIN, coerce
+from pruning.values.coercion import DAY_MICROS, ZONE_MARGIN, coerce
 from pruning.values.date_texts import days_of_texts
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST
@@ -30,7 +30,7 @@ from pruning.values.types import INTEGER_BITS, ValueType
 
 _SECOND = 1_000_000
 # Clocks of a zone that changed the side of the date line were set by a day.
-_CLOCK_MARGIN = DAY
+_CLOCK_MARGIN = DAY_MICROS
 # The most by which two offsets of a zone differ, which may lie decades apart.
 _OFFSETS_MARGIN = 2 * ZONE_MARGIN
 # Years whose days have 32 bits lie far inside.
@@ -92,7 +92,7 @@ class Function:
         """About as many values give the same result."""
         match self.kind:
             case FunctionKind.TO_DATE:
-                return float(DAY)
+                return float(DAY_MICROS)
             case FunctionKind.YEAR:
                 return 365.0
             case FunctionKind.UNIX_SECONDS:
@@ -133,7 +133,9 @@ class Function:
         match self.kind:
             case FunctionKind.TO_DATE:
                 margin = ZONE_MARGIN if self.source.name == "timestamp" else 0
-                return _plus(_times(lows, DAY), -margin), _plus(_times(highs, DAY), DAY - 1 + margin)
+                return _plus(_times(lows, DAY_MICROS), -margin), _plus(
+                    _times(highs, DAY_MICROS), DAY_MICROS - 1 + margin
+                )
             case FunctionKind.TRUNCATE_TIMESTAMP:
                 return _plus(lows, -_CLOCK_MARGIN), _plus(highs, int(self.number) + _CLOCK_MARGIN)
             case FunctionKind.TRUNCATE_DATE:

@@ -56,6 +56,14 @@ class ValueType:
             return ValueType("decimal", int(match[1]), int(match[2]))
         return ValueType(_SPARK_ALIASES.get(text, text))
 
+    @staticmethod
+    def known(text: str) -> ValueType | None:
+        """The type with the Spark name `text`; None for others."""
+        try:
+            return ValueType.parse(text)
+        except UnsupportedTypeError:
+            return None
+
     @property
     def physical(self) -> Physical:
         """Bytes for strings, binaries and decimals that overflow 64 bits, else int64."""

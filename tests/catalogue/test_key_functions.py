@@ -19,7 +19,16 @@ EVENTS = (
     "cast(timestamp_seconds(1703030400 + 3600 * id) AS timestamp_ntz) AS local",
     "cast(timestamp_seconds(1703030400 + 3600 * id) AS date) AS day",
     "concat('C', lpad(cast(id AS string), 6, '0')) AS code",
-    "struct(cast(id AS int) AS number) AS part",
+)
+DAYS = (
+    "id",
+    "date_add(date'2023-12-20', cast(id AS int)) AS day",
+    "cast(id AS string) AS text",
+    "id IN (1, 5, 45) AS chosen",
+    "cast(date_add(date'2023-12-20', cast(id AS int)) AS timestamp) AS midnight",
+    "add_months(date'2023-12-01', cast(id AS int)) AS month",
+    "cast(2020 + id AS int) AS year",
+    "concat('C', lpad(cast(id AS string), 4, '0')) AS prefix",
 )
 # The days 1, 5 and 45 after the first.
 SOME_DAYS = "(SELECT * FROM days WHERE chosen)"
@@ -30,22 +39,7 @@ def events(spark, stored):
     rows = spark.range(0, HOURS, 1, FILES).selectExpr(*EVENTS)
     for format_ in FORMATS:
         stored(f"events_{format_}", rows, format_)
-    days = """
-        id, date_add(date'2023-12-20', cast(id AS int)) AS day, cast(id AS string) AS text, id IN (1, 5, 45) AS chosen,
-        cast(date_add(date'2023-12-20', cast(id AS int)) AS timestamp) AS midnight,
-        add_months(date'2023-12-01', cast(id AS int)) AS month, cast(2020 + id AS int) AS year,
-        concat('C', lpad(cast(id AS string), 4, '0')) AS prefix"""
-    stored("days", spark.range(0, 66, 1, 1).selectExpr(*_columns(days)))
-
-
-def _columns(text: str) -> list[str]:
-    found, depth, start = [], 0, 0
-    for at, each in enumerate(text):
-        depth += (each == "(") - (each == ")")
-        if each == "," and not depth:
-            found.append(text[start:at])
-            start = at + 1
-    return [*found, text[start:]]
+    stored("days", spark.range(0, 66, 1, 1).selectExpr(*DAYS))
 
 
 # The condition of a join with the chosen days, and the files of eight that are read.

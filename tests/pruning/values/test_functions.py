@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning.reasons import Reason
-from pruning.values.coercion import DAY
+from pruning.values.coercion import DAY_MICROS
 from pruning.values.date_texts import days_in
 from pruning.values.domain import Domain
 from pruning.values.functions import Function, FunctionKind, preimage
@@ -208,7 +208,9 @@ def test_dates_of_local_times(moment, other):
 
 def test_dates_of_local_times_are_exact():
     found = Function(FunctionKind.TO_DATE, NTZ, DATE).preimage(Domain.of(DATE, 0, 2))
-    assert [False, True, True, False, True] == [found.contains(each) for each in (-1, 0, DAY - 1, DAY, 2 * DAY)]
+    assert [False, True, True, False, True] == [
+        found.contains(each) for each in (-1, 0, DAY_MICROS - 1, DAY_MICROS, 2 * DAY_MICROS)
+    ]
 
 
 ZONES = st.sampled_from(sorted(available_timezones()))
@@ -224,10 +226,10 @@ def test_dates_of_instants_in_any_zone(moment, zone, other):
 
 
 TRUNCATED: dict[str, tuple[int, Callable[[dt.datetime], dt.datetime]]] = {
-    "hour": (DAY // 24, lambda it: it.replace(minute=0, second=0, microsecond=0)),
-    "day": (DAY, lambda it: it.replace(hour=0, minute=0, second=0, microsecond=0)),
-    "month": (31 * DAY, lambda it: it.replace(day=1, hour=0, minute=0, second=0, microsecond=0)),
-    "year": (366 * DAY, lambda it: it.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0)),
+    "hour": (DAY_MICROS // 24, lambda it: it.replace(minute=0, second=0, microsecond=0)),
+    "day": (DAY_MICROS, lambda it: it.replace(hour=0, minute=0, second=0, microsecond=0)),
+    "month": (31 * DAY_MICROS, lambda it: it.replace(day=1, hour=0, minute=0, second=0, microsecond=0)),
+    "year": (366 * DAY_MICROS, lambda it: it.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0)),
 }
 
 
@@ -243,7 +245,9 @@ def test_truncated_instants_in_any_zone(unit, moment, zone):
 
 def test_clocks_may_be_set_by_a_day():
     found = Function(FunctionKind.TRUNCATE_TIMESTAMP, TIMESTAMP, TIMESTAMP, 1).preimage(Domain.of(TIMESTAMP, 0))
-    assert [False, True, True, False] == [found.contains(each) for each in (-DAY - 1, -DAY, DAY + 1, DAY + 2)]
+    assert [False, True, True, False] == [
+        found.contains(each) for each in (-DAY_MICROS - 1, -DAY_MICROS, DAY_MICROS + 1, DAY_MICROS + 2)
+    ]
 
 
 @given(LONGS)
