@@ -114,9 +114,9 @@ class PlanMetadata:
         return self._scans[relation.id]
 
     def needed(self, relation: Relation) -> tuple[str, ...]:
-        """The columns of a scan that the query uses."""
+        """The top-level columns of a scan that the query uses."""
         used = self.plan.used
-        return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)
+        return tuple(name for name, column in zip(relation.names, relation.output, strict=False) if column in used)
 
     def answer(self, request: Request[Any]) -> Any:
         """The answer to a request about metadata; a `Reason` where the statistics of a table cannot be read."""

@@ -23,7 +23,7 @@ from pruning.query.broadcasts import effective_strategy
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import statistics_columns
 from pruning.query.known_statistics import KnownStatistics
-from pruning.query.plan import Relation
+from pruning.query.plan import Relation, is_field
 from pruning.query.plan_statistics import QueryFacts
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -153,8 +153,8 @@ class QueryRun:
         )
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         plan = as_batch(self.plan.spark, plan) if self.plan.streams else plan
-        if build_side.key.column is not None:
-            at = build_side.node.output.index(build_side.key.column)
+        if (column := build_side.key.column) is not None and not is_field(column):
+            at = build_side.node.output.index(column)
             key = self.plan.column(build_side.node, at)
             return BuildRequest(plan, key, name, at, *wanted)
         expression = self.plan.node(build_side.join).condition().get()

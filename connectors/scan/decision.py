@@ -187,5 +187,5 @@ def static_columns(
 
 def plan_column(table: Table, relation: Relation, column: int) -> Column:
     """The table's column for a column of a scan."""
-    name = quoted(relation.names[relation.output.index(column)])
+    name = ".".join(map(quoted, relation.path_of(column)))
     return resolve(table.schema, name, table=table.name, case_sensitive=True, partitions=table.partition_columns)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count
 from typing import Any, TypeAlias
 from urllib.parse import unquote_plus
 
@@ -15,6 +17,7 @@ from pruning.query.expressions import is_frame_order_free, is_order_free, is_ran
 from pruning.query.fallible import first_fallible
 from pruning.query.plan import (
     Expression,
+    Field,
     Filter,
     Generate,
     GlobalAggregate,
@@ -31,6 +34,7 @@ from pruning.query.plan import (
     Union,
     columns_by_place,
 )
+from pruning.query.struct_fields import with_fields
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _PASSING = {
@@ -53,22 +57,27 @@ class UnreadablePlanError(Exception):
 
 
 def plan_tree(text: str, described: str) -> tuple[Node, frozenset[int]]:
-    """The tree of a plan, and the ids of the columns that some expression or the result uses.
+    """The tree of a plan, and the ids of the engine's columns that some expression or the result uses.
 
     `text` is Spark's JSON of the plan; `described` has a line for each node, in the order of places.
     `UnreadablePlanError` if the two do not match.
     """
     reader = _Reader(described.splitlines())
     root = reader.read(json.loads(text))
-    return root, frozenset(reader.used).union(root.output, columns_by_place(root))
+    return with_fields(root), frozenset(reader.used).union(root.output, columns_by_place(root))
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads nodes in the order of the text, and their descriptions by the JVM from `lines`, in the order of places."""
+    """Reads nodes in the order of the text, and their descriptions by the JVM from `lines`, in the order of places.
+
+    `structs` has the type of each column that is a struct, by its id.
+    """
 
     lines: Sequence[str]
     used: set[int] = field(default_factory=set)
+    structs: dict[int, Any] = field(default_factory=dict)
+    _fields: Iterator[int] = field(default_factory=lambda: count(-1, -1))
     _at: int = 0
 
     def read(self, items: list[Any]) -> Node:
@@ -110,6 +119,8 @@ class _Reader:
             item,
             unquote_plus(table),
         )
+        if isinstance(made, Relation) and (inside := tuple(self._fields_of(made))):
+            made = replace(made, output=(*made.output, *(each.column for each in inside)), fields=inside)
         self._at += 1
         own = [each for group in expressions.values() for each in group] if children else []
         may_raise = first_fallible(own, traits)
@@ -136,34 +147,68 @@ class _Reader:
                 plans += inner.subqueries
         return _Field(tuple(found), tuple(plans))
 
+    def _fields_of(self, relation: Relation) -> Iterator[Field]:
+        """The fields of the structs of a scan whose types are atomic."""
+        for column, name in zip(relation.output, relation.names, strict=True):
+            for path, type_ in _leaves(self.structs.get(column), (name,)):
+                yield Field(next(self._fields), column, path, type_)
+
     def _expression(self, rest: Iterator[Any], plans: list[Node]) -> Expression:
+        return self._typed(rest, plans)[0]
+
+    def _typed(self, rest: Iterator[Any], plans: list[Node]) -> tuple[Expression, Any]:
+        """An expression, and its type by Spark's JSON if it is a column or a field of one; else None."""
         item = next(rest)
-        children = tuple(self._expression(rest, plans) for _ in range(item["num-children"]))
+        typed = [self._typed(rest, plans) for _ in range(item["num-children"])]
+        children = tuple(each for each, _ in typed)
         plan = item.get("plan")
         if isinstance(plan, list):
             plans.append(self._node(iter(plan)))
         kind = str(item["class"]).removeprefix(_EXPRESSIONS)
         match kind:
             case "AttributeReference":
-                return Expression(kind, (), _id(item), _sql_type(item["dataType"]), str(item["name"]))
+                type_ = item["dataType"]
+                if _is_struct(type_):
+                    self.structs[_id(item)] = type_
+                return Expression(kind, (), _id(item), _sql_type(type_), str(item["name"])), type_
             case "Alias":
-                return Expression(kind, children, _id(item), children[0].type, str(item["name"]))
+                return Expression(kind, children, _id(item), children[0].type, str(item["name"])), typed[0][1]
             case "Literal":
-                return Expression(kind, (), None, _sql_type(item["dataType"]), str(item.get("value")))
+                return Expression(kind, (), None, _sql_type(item["dataType"]), str(item.get("value"))), None
             case "Cast":
-                return Expression(kind, children, None, _sql_type(item["dataType"]))
+                return Expression(kind, children, None, _sql_type(item["dataType"])), None
             case "SortOrder":
-                return Expression(kind, children, text=f"{_object(item['direction'])} {_object(item['nullOrdering'])}")
+                order = f"{_object(item['direction'])} {_object(item['nullOrdering'])}"
+                return Expression(kind, children, text=order), None
+            case "GetStructField" if _is_struct(typed[0][1]):
+                found = typed[0][1]["fields"][int(item["ordinal"])]
+                return Expression(kind, children, None, _sql_type(found["type"]), str(found["name"])), found["type"]
             case "GetStructField":
-                return Expression(kind, children, text=str(item["ordinal"]))
+                return Expression(kind, children, text=str(item["ordinal"])), None
             case _:
-                return Expression(kind, children)
+                return Expression(kind, children), None
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
     expressions: tuple[Expression, ...]
     subqueries: tuple[Node, ...]
+
+
+def _is_struct(type_: Any) -> bool:
+    return isinstance(type_, dict) and type_["type"] == "struct"
+
+
+def _leaves(type_: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The path and the SQL type of each field of a struct that is atomic, but for those that share a name."""
+    fields = type_["fields"] if _is_struct(type_) else ()
+    names = Counter(each["name"] for each in fields)
+    for each in fields:
+        if names[each["name"]] > 1:
+            continue
+        if sql_type := _sql_type(each["type"]):
+            yield (*path, each["name"]), sql_type
+        yield from _leaves(each["type"], (*path, each["name"]))
 
 
 def _id(item: Mapping[str, Any]) -> int:

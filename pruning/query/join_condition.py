@@ -28,6 +28,7 @@ from pruning.query.plan import (
     PlanNames,
     Project,
     conjuncts_at,
+    is_field,
 )
 from pruning.reasons import Reason, ReasonCode
 
@@ -165,7 +166,8 @@ def _build_sides_below(join: Join, column: int, build_side: BuildSide) -> Iterat
     if all(rules.needs_match for _, rules in join.sides):
         equal |= set(partners(join, column))
     for side in join.children:
-        for each in sorted(equal & set(side.output)):
+        # No comparison leads to a field of these, so that the engine could not compute it.
+        for each in sorted(at for at in equal & set(side.output) if not is_field(at)):
             key = Expression("AttributeReference", (), each, build_side.key.type, build_side.key.text)
             yield BuildSide(side, key, replace(build_side.condition, path=()))
 

@@ -24,6 +24,7 @@ from pruning.query.plan import (
     PlanNames,
     Relation,
     conjuncts_at,
+    is_field,
     relations_of,
 )
 from pruning.reasons import Reason, ReasonCode
@@ -226,7 +227,8 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
         plain = (each for each in edge.probes if not each.functions)
         found = next((each.column for each in plain if each.relation.id == relation.id), None)
         key = edge.build_side.key.column
-        if found is not None and key is not None and found not in pairs.values() and key not in pairs:
+        is_new = key is not None and not is_field(key) and key not in pairs
+        if found is not None and key is not None and is_new and found not in pairs.values():
             pairs[key] = found
             names.append(every.expression(edge.build_side.key))
     return KeyTuple(tuple(pairs), tuple(pairs.values()), ", ".join(names)) if len(pairs) >= _SEVERAL else None

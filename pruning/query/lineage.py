@@ -60,12 +60,12 @@ class ProbeColumn:
     @property
     def name(self) -> str:
         """The column's name in its table."""
-        return self.relation.names[self.relation.output.index(self.column)]
+        return self.relation.name_of(self.column)
 
     @property
     def type(self) -> ValueType | None:
         """The column's type; None for types that are not pruned by."""
-        return ValueType.known(self.relation.types[self.relation.output.index(self.column)])
+        return ValueType.known(self.relation.type_of(self.column))
 
     @property
     def width(self) -> float:

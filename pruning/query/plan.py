@@ -46,7 +46,8 @@ class Expression:
 
     - `column`: the id of the column that it refers to; None for any other kind
     - `type`: the SQL type of a column or of the result of a cast; empty where it is not known
-    - `text`: the name of a column, the value of a literal, the index of a field in its struct, from 0
+    - `text`: the name of a column, the value of a literal, the name of a field in its struct, or its index there, from
+      0, where the names of the struct are not known
     """
 
     kind: str
@@ -83,6 +84,8 @@ class Expression:
         kind = self.kind.rpartition(".")[2]
         if kind == "ScalarSubquery":
             return "(subquery)"
+        if kind == "GetStructField":
+            return f"{parts[0]}.{self.text}"
         if kind == "Cast":
             return f"CAST({parts[0]} AS {self.type or 'another type'})"
         if kind in _OPERATORS:
@@ -127,12 +130,55 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a struct in a scan, which is a column of the plan as well.
+
+    - `column`: its id, below 0, since the engine has none for it
+    - `struct`: the id of the top-level column that holds it
+    - `path`: the names that lead to it, from that of the top-level column on
+    """
+
+    column: int
+    struct: int
+    path: tuple[str, ...]
+    type: str
+
+    @property
+    def name(self) -> str:
+        """The path as a query writes it."""
+        return ".".join(self.path)
+
+
+def is_field(column: int) -> bool:
+    """True for the id of a `Field`: the engine's nodes have no such column in their output."""
+    return column < 0
+
+
+@dataclass(frozen=True, slots=True)
 class Relation(Node):
-    """A leaf that reads a table; `names` gives the name of each column of `output`, `types` its SQL type."""
+    """A leaf that reads a table.
+
+    `names` gives the name of each top-level column, `types` its SQL type; `fields` follow these columns in `output`.
+    """
 
     names: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     table: str = ""
+    fields: tuple[Field, ...] = ()
+
+    def path_of(self, column: int) -> tuple[str, ...]:
+        """The names that lead to a column of `output`: one, or those of a field in its structs."""
+        at = self.output.index(column)
+        return (self.names[at],) if at < len(self.names) else self.fields[at - len(self.names)].path
+
+    def name_of(self, column: int) -> str:
+        """The name of a column of `output`."""
+        return ".".join(self.path_of(column))
+
+    def type_of(self, column: int) -> str:
+        """The SQL type of a column of `output`; empty if it is not atomic."""
+        at = self.output.index(column)
+        return self.types[at] if at < len(self.types) else self.fields[at - len(self.types)].type
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +316,8 @@ class PlanNames:
         for leaf in leaves:
             seen[leaf.table] += 1
             self.scans[leaf.id] = leaf.table if counts[leaf.table] == 1 else f"{leaf.table}#{seen[leaf.table]}"
-            for column, name in zip(leaf.output, leaf.names, strict=True):
+            names = (*leaf.names, *(each.name for each in leaf.fields))
+            for column, name in zip(leaf.output, names, strict=True):
                 self._columns[column] = f"{self.scans[leaf.id]}.{name}"
 
     def column(self, column: int) -> str:

@@ -107,14 +107,14 @@ class _ReuseChoice:
     def _alike(self, runtime_filter: RuntimeFilter) -> list[RuntimeFilter]:
         """The filters by builds of the same column of scans of the same table."""
         relation = runtime_filter.probe.relation
-        column = relation.output.index(runtime_filter.probe.column)
+        column = relation.path_of(runtime_filter.probe.column)
         return [
             each
             for each in self.beside.values()
             if each is not None
             and not each.from_metadata
             and _scanned(each.probe.relation) == _scanned(relation)
-            and each.probe.relation.output.index(each.probe.column) == column
+            and each.probe.relation.path_of(each.probe.column) == column
             and each.probe.functions == runtime_filter.probe.functions
         ]
 

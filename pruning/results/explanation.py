@@ -126,7 +126,7 @@ def _keys(build_side: BuildSide, names: PlanNames) -> str:
     scan = next((each for each in relations_of(build_side.node) if column in each.output), None)
     if column is None or scan is None:
         return build_side.described_key(names.expression(build_side.key))
-    return build_side.described_key(f"{names.scans[scan.id]}.{scan.names[scan.output.index(column)]}")
+    return build_side.described_key(f"{names.scans[scan.id]}.{scan.name_of(column)}")
 
 
 def _top_line(top: TopFilter, names: PlanNames) -> TopLine:

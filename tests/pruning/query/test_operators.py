@@ -52,6 +52,10 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     "pruning/query/key_origins.py:filters_above": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "Project", "RankLimit", "Union"}
     ),
+    # A walk up: the fields of a union stay expressions above it, as Spark projects them below.
+    "pruning/query/struct_fields.py:_Walk.down": frozenset({"Union"}),
+    # The expressions of an operator: the others have none that is read.
+    "pruning/query/struct_fields.py:_expressions": frozenset({"Generate", "Limit", "Passthrough", "Relation", "Union"}),
     # Columns that no expression names: any operator but projections and aggregates, which are named by their kinds.
     "pruning/query/plan.py:columns_by_place": frozenset(
         {
