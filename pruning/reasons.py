@@ -57,7 +57,8 @@ class ReasonCode(Enum):
     EFFECT_BESIDE = "rows or functions beside the scan are observed, and Spark may not run them beside fewer rows"
     CACHED = "the rows are cached, so no file is read"
     NOT_FILES = "it reads no files of a known table format"
-    COMPUTED = "the key is computed, not a column of a scan"
+    CONSTANT_KEY = "a constant of the expression is a key, so that every row may match"
+    COMPUTED = "the key is computed, and no values of a column follow from it"
     NOT_GROUPED = "it mixes rows of different keys"
     OPAQUE = "the effect of this operator on rows is not known"
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
@@ -105,8 +106,8 @@ UNFINISHED = frozenset(
 UNREAD = frozenset({ReasonCode.STATISTICS_FAILED, ReasonCode.BUILD_CANCELLED})
 _NO_REMEDY = "nothing"
 _NO_JOIN = (
-    "nothing was pruned, since no equality of a join reaches a scan of files; "
-    "try prune() on the whole query, after its joins"
+    "nothing was pruned, since no comparison of a join reaches a scan of files; "
+    "try: join by stored columns, in the query that reads them"
 )
 # Remedies in order of rank: `why_nothing` names the first code of a query that is in this table.
 _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -132,7 +133,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
         ReasonCode.NOT_VECTORISED: "switch the vectorised Parquet reader on",
-        ReasonCode.COMPUTED: "join, or sort, by a stored column",
+        ReasonCode.COMPUTED: "join by a column, or by a function of one that README lists; sort by a column",
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
         ReasonCode.UNSELECTIVE: "nothing: most rows are expected to match",
@@ -150,6 +151,7 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.CHAR_PADDED: "declare the column as STRING or VARCHAR",
         ReasonCode.INEXACT_CAST: "cast the keys to the column's type",
         ReasonCode.NAN_KEYS: "leave NaN out of the keys",
+        ReasonCode.CONSTANT_KEY: "leave the constant out of the keys",
         ReasonCode.COLUMNS_APART: "cast the keys to the columns' types, or pass fewer keys",
         ReasonCode.NO_ROW_GROUPS_READ: "raise `limits.max_footers`",
         ReasonCode.KEYS_OVER_LIMIT: "raise `limits.max_build_keys`, or `max_build_bytes` if keys are long",
@@ -158,7 +160,7 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.MAY_RAISE: "use try_divide, try_cast or another try_ function, or nullif(divisor, 0)",
         ReasonCode.MAY_MOVE: "use try_cast, try_add or another try_ function in IN, EXISTS and outer joins",
         ReasonCode.NULL_SAFE: "leave NULL out of the small side, or join by =",
-        ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, if NULL is no key",
+        ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, or IS NOT NULL in its subquery, if NULL is no key",
         ReasonCode.NONDETERMINISTIC: "compute the nondeterministic expression after the join",
         ReasonCode.LIMITED: "apply the limit after the join, if any rows will do",
         ReasonCode.SAMPLED: "draw the sample after the join, if any rows will do",
@@ -181,8 +183,8 @@ _RANKS = {code: rank for rank, code in enumerate(_REMEDIES)}
 def why_nothing(reasons: Sequence[Reason]) -> str:
     """The sentence for a query without a filter, from everything that was refused for it.
 
-    >>> print(why_nothing([Reason(ReasonCode.COMPUTED, "k + 1")]))
-    nothing was pruned, since k + 1: the key is computed, not a column of a scan; try: join, or sort, by a stored column
+    >>> print(why_nothing([Reason(ReasonCode.CACHED, "items"), Reason(ReasonCode.UNCLUSTERED, "k")]).partition(";")[0])
+    nothing was pruned, since k: every container may hold one of the keys
     """
     if not reasons:
         return _NO_JOIN
@@ -193,8 +195,8 @@ def why_nothing(reasons: Sequence[Reason]) -> str:
 def remedies(reasons: Iterable[Reason]) -> tuple[str, ...]:
     """A line for each code for which the user can do something: its text, and the remedy.
 
-    >>> remedies([Reason(ReasonCode.COMPUTED, "k + 1"), Reason(ReasonCode.RUN_ONCE, "`k`")])
-    ('the key is computed, not a column of a scan: join, or sort, by a stored column',)
+    >>> remedies([Reason(ReasonCode.CACHED, "items"), Reason(ReasonCode.RUN_ONCE, "`k`")])
+    ('the rows are cached, so no file is read: cache() the result of prune() instead',)
     """
     found = {each.code: each.remedy for each in reasons}
     return tuple(f"{code.value}: {text}" for code, text in found.items() if not text.startswith(_NO_REMEDY))

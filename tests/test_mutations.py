@@ -120,6 +120,30 @@ MUTANTS = {
         *("pruning/values/date_texts.py", "monthrange(first.year, last_month)[1]", "28"),
         run_of("pruning/values/test_functions.py"),
     ),
+    "a-constant-is-no-key": Mutant(
+        *("pruning/values/functions.py", "if keys.intersect(constants).is_none:", "if True:"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "a-case-has-no-else": Mutant(
+        *("pruning/query/key_functions.py", "(*parts[1::2], *parts[len(parts) - len(parts) % 2 :])", "parts[1::2]"),
+        run_of("pruning/query/test_key_functions.py"),
+    ),
+    "a-null-key-of-not-in-is-ignored": Mutant(
+        *("pruning/query/join_condition.py", "if self.null_aware and keys.null_rows:", "if False:"),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "a-null-row-of-not-in-is-ignored": Mutant(
+        *("pruning/query/build_selection.py", "if build_side.condition.null_aware and (", "if False and ("),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "a-padded-side-of-not-in-is-filtered": Mutant(
+        *("pruning/query/join_graph.py", "    return node.id == relation.id\n", "    return True\n"),
+        run_of("pruning/query/test_join_graph.py"),
+    ),
+    "a-field-is-known-by-its-last-name": Mutant(
+        *("pruning/query/struct_fields.py", "if each[: len(path)] == path}", "if each[-1:] == path[-1:]}"),
+        run_of("pruning/query/test_struct_fields.py"),
+    ),
     "a-column-is-a-unit": Mutant(
         *("pruning/query/key_functions.py", '"TruncTimestamp", (Expression(kind="Literal") as unit, inner)'),
         '"TruncTimestamp", (Expression() as unit, inner)',

@@ -153,10 +153,8 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySumma
     if isinstance(table, Reason):
         return ()
     column = plan_column(table, relation, runtime_filter.probe.column)
-    if isinstance(keys, Reason):
-        filter_ = KeyFilter.unknown([column], "")
-    else:
-        filter_ = key_filter([column], runtime_filter.probe.values_of(keys))
+    values = keys if isinstance(keys, Reason) else runtime_filter.probe.values_of(keys)
+    filter_ = KeyFilter.unknown([column], "") if isinstance(values, Reason) else key_filter([column], values)
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns
     files = table.files(list(columns.values()))

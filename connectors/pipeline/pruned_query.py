@@ -98,9 +98,9 @@ class PrunedQuery:
 
         Finding these takes about as long as planning did.
         """
-        if keeps_reasons and self.answer is not None and not self.scans:
+        if keeps_reasons and self.plan is not None and self.answer is not None and not self.scans:
             try:
-                self.reasons = self.explanation().reasons
+                self.plan = replace(self.plan, unused=self._unused(self.plan))
             except Exception:
                 logger.debug("Finding the reasons against filters failed", exc_info=True)
         self.answer = None
@@ -158,7 +158,7 @@ class PrunedQuery:
         # Finding these takes as long as finding the filters, so it is done only on demand.
         # Another thread may forget the plan.
         if (answer := self.answer) is None:
-            return ()
+            return plan.unused
         selection = BuildSelection.of(plan.graph, self.pruned_sizes, self.options, self.facts)
         return answered(unused(selection, plan.levels), answer)
 

@@ -245,11 +245,15 @@ def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
     )
 
 
-def through(summary: KeySummary, functions: Functions, name: str) -> KeySummary:
-    """A summary of the values of the column `name` that functions map to the keys of one column: ranges alone."""
+def through(summary: KeySummary, functions: Functions, name: str) -> KeySummary | Reason:
+    """A summary of the values of the column `name` that functions map to the keys of one column: ranges alone.
+
+    A `Reason` if every row may have a key.
+    """
     (column,), source = summary.columns, functions[0].source
-    found = Domain.none(source) if summary.is_none else preimage(functions, column.domain)
-    domain = Domain.all(source) if isinstance(found, Reason) else found
+    domain = Domain.none(source) if summary.is_none else preimage(functions, column.domain)
+    if isinstance(domain, Reason):
+        return replace(domain, subject=functions_sql(functions, name))
     return replace(
         summary,
         columns=(replace(column, domain=domain),),
@@ -258,7 +262,6 @@ def through(summary: KeySummary, functions: Functions, name: str) -> KeySummary:
         key_rows=None,
         bloom=None,
         source=f"{summary.source} for {functions_sql(functions, name)}",
-        reasons=(*summary.reasons, found) if isinstance(found, Reason) else summary.reasons,
     )
 
 

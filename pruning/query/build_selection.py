@@ -14,9 +14,10 @@ from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.effects import effect_beside, effects
 from pruning.query.exchanges import between
+from pruning.query.expressions import static_domains
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import Edge, JoinGraph
-from pruning.query.key_origins import origins_of
+from pruning.query.key_origins import conditions_of, origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
 from pruning.query.plan_statistics import QueryFacts, Sizes
@@ -226,10 +227,12 @@ class BuildSelection:
     def is_bounded(self, build_side: BuildSide) -> bool:
         """True where statistics of files may bound the keys of a build side.
 
-        A null-safe equality may meet NULLs of an outer join, which no file holds, and bounds do not count the rows of a
-        scalar subquery.
+        Conditions that depend on NULL may meet those of an outer join, which no file holds, and bounds do not count the
+        rows of a scalar subquery.
         """
-        unbounded = build_side.condition.null_safe or build_side.is_widened_bound or build_side.may_raise
+        condition = build_side.condition
+        of_null = condition.null_safe or condition.null_aware
+        unbounded = of_null or build_side.is_widened_bound or build_side.may_raise
         if unbounded or not self._traits_of(build_side.node).leaves_out or self._raises_above(build_side):
             return False
         origins = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
@@ -246,9 +249,26 @@ class BuildSelection:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, but joins are left as they are")
         if self.needs_rows(build_side) and not (self.options.always or self.benefits.may_fit(build_side.node)):
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, which are expected to be too many")
+        if build_side.condition.null_aware and (column := self._column_with_nulls(build_side, probe)):
+            return Reason(ReasonCode.NULL_AWARE, column, "statistics do not prove that it has none")
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         return None
+
+    def _column_with_nulls(self, build_side: BuildSide, probe: ProbeColumn) -> str:
+        """The first column, of the scan or of the keys, that may hold NULL as far as is known; empty if none may.
+
+        The rows of a build tell of keys that come from no scan.
+        """
+        keys = ((each.relation, each.column, each.conditions) for each in origins_of(build_side.node, build_side.key))
+        for relation, column, conditions in (
+            (probe.relation, probe.column, conditions_of(self.root, probe.relation)),
+            *keys,
+        ):
+            domain = static_domains(conditions).get(column)
+            if (domain is None or domain.null) and self.sizes.statistics.may_have_nulls(relation, column):
+                return relation.name_of(column)
+        return ""
 
     def _is_inside_a_build(self, node: Node) -> bool:
         """True for a part of a build that has run, which may have read other rows than another run of the part."""

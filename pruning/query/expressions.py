@@ -202,14 +202,14 @@ def _of_null(column: Expression, *, is_null: bool) -> dict[int, Domain]:
 
 def _listed(column: Expression, literals: Iterable[Expression]) -> dict[int, Domain]:
     type_ = _type_of(column)
-    values = [_value(each, column) for each in literals]
+    values = [literal_value(each, column.type) for each in literals]
     if type_ is None or column.column is None or any(value is None for value in values):
         return {}
     return {column.column: Domain.of(type_, *values)}
 
 
 def _compared(column: Expression, kind: str, literal: Expression) -> dict[int, Domain]:
-    type_, value = _type_of(column), _value(literal, column)
+    type_, value = _type_of(column), literal_value(literal, column.type)
     if type_ is None or column.column is None or value is None:
         return {}
     if kind == "EqualTo":
@@ -232,9 +232,14 @@ def _next(type_: ValueType, value: object, step: int) -> object:
     return value + step if -most <= value + step < most else value
 
 
-def _value(literal: Expression, column: Expression) -> object | None:
-    """The Python value of a literal of the column's own type; None where its text cannot be parsed."""
-    if literal.kind != "Literal" or literal.type != column.type:
+def is_null(literal: Expression) -> bool:
+    """True for a literal NULL; the text of one that is a string could also be the word None, and counts as a value."""
+    return literal.kind == "Literal" and literal.text == "None" and literal.type != "string"
+
+
+def literal_value(literal: Expression, type_: str) -> object | None:
+    """The Python value of a literal of exactly this SQL type; None where its text cannot be parsed."""
+    if literal.kind != "Literal" or literal.type != type_:
         return None
     text = literal.text
     try:

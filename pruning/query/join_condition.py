@@ -2,6 +2,7 @@
 
     probe = build     the values of the keys            probe >= build    the least key and all above it
     probe <=> build   these values, if none is NULL     probe <= build    the greatest key and all below it
+    probe = build or (probe = build) is NULL, as in NOT IN: these values, if neither side has a NULL
 
 A filter that compares with a scalar subquery is a join with one row, written another way.
 """
@@ -43,12 +44,14 @@ class JoinCondition:
     - `path`: the child indices that lead to the build key in the condition of `node`
     - `bound`: the side of the keys on which values match; None for an equality
     - `null_safe`: True for `<=>`, by which NULL matches NULL
+    - `null_aware`: True for the comparison of NOT IN, by which NULL matches everything
     """
 
     node: Join | Filter
     path: tuple[int, ...]
     bound: Bound | None = None
     null_safe: bool = False
+    null_aware: bool = False
 
     @property
     def is_scalar(self) -> bool:
@@ -58,7 +61,7 @@ class JoinCondition:
     @property
     def is_equality(self) -> bool:
         """True for `=` of a join."""
-        return self.bound is None and not self.null_safe and not self.is_scalar
+        return self.bound is None and not self.null_safe and not self.null_aware and not self.is_scalar
 
     @property
     def is_narrowing(self) -> bool:
@@ -68,11 +71,14 @@ class JoinCondition:
     def domain(self, keys: KeySummary, subject: str) -> KeySummary | Reason:
         """The values that match one of the `keys` of a finished build; a `Reason` about `subject` if there are none.
 
-        Filters of scans drop NULL, so a null-safe equality with a NULL key cannot become one. Spark raises an error for
-        a scalar subquery of several rows, equal and NULL rows included, unless the scan that it filters is empty.
+        Filters of scans drop NULL, so a null-safe equality with a NULL key cannot become one, and NULL in NOT IN meets
+        every row. Spark raises an error for a scalar subquery of several rows, equal and NULL rows included, unless the
+        scan that it filters is empty.
         """
         if self.null_safe and keys.null_rows:
             return Reason(ReasonCode.NULL_SAFE, subject)
+        if self.null_aware and keys.null_rows:
+            return Reason(ReasonCode.NULL_AWARE, subject, f"NULL in {keys.null_rows:,} rows")
         if self.is_scalar and keys.rows > 1:
             found = f"a scalar subquery gave {keys.rows:,} rows, for which Spark raises an error"
             return Reason(ReasonCode.BUILD_FAILED, subject, found)
@@ -105,7 +111,7 @@ class BuildSide:
         condition, column = self.condition, self.key.column
         place = f"#{column}" if column is not None else "/".join(map(str, (condition.node.id, *condition.path)))
         kind = "" if condition.bound is None else f" {condition.bound.value}"
-        return self.node.id, f"{place}{kind}{'?' if condition.null_safe else ''}"
+        return self.node.id, f"{place}{kind}{'?' * condition.null_safe}{'!' * condition.null_aware}"
 
     @property
     def is_widened_bound(self) -> bool:
@@ -136,9 +142,11 @@ class BuildSide:
 def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
     """Build sides below the first join of `build_side`, which read fewer tables; the keys of each hold all its keys.
 
-    Empty for a null-safe equality, since an outer join may add a NULL that no table holds, and for a scalar subquery.
+    Empty for conditions that depend on NULL, since an outer join may add a NULL that no table holds, and for a scalar
+    subquery.
     """
-    if build_side.condition.null_safe or build_side.condition.is_scalar:
+    condition = build_side.condition
+    if condition.null_safe or condition.null_aware or condition.is_scalar:
         return ()
     node, column = build_side.node, build_side.key.column
     while column is not None:

@@ -15,13 +15,15 @@ from pruning.keys.summary import COMPARISONS, Bound, KeySummary
 from pruning.query.equal_columns import EqualColumns
 from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
 from pruning.query.key_functions import key_path
-from pruning.query.lineage import ProbeColumn, stop, trace_key
+from pruning.query.lineage import ProbeColumn, computed, stop, trace_key
 from pruning.query.plan import (
     Expression,
     Filter,
     Join,
     Node,
+    Passthrough,
     PlanNames,
+    Project,
     Relation,
     conjuncts_at,
     is_field,
@@ -51,12 +53,20 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedComparison:
+    """The reason against a comparison that is not an edge, and the node whose scans it could have filtered."""
+
+    probe: Node
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Every edge of a query, the reasons against the comparisons that are not edges, and the columns that are equal."""
+    """Every edge of a query, the comparisons that are not edges, and the columns that are equal."""
 
     root: Node
     edges: tuple[Edge, ...]
-    refusals: tuple[Reason, ...]
+    refused: tuple[RefusedComparison, ...]
     equal: EqualColumns
 
     @staticmethod
@@ -68,25 +78,37 @@ class JoinGraph:
         of files, and no condition that Spark could move or copy to an expression that may raise.
         """
         edges: list[Edge] = []
-        refusals: list[Reason] = []
+        refused: list[RefusedComparison] = []
         for node in root.walk():
             match node:
                 case Join():
-                    found, refused = _edges(node, equivalence=equivalence)
+                    found, others = _edges(node, equivalence=equivalence)
                 case Filter():
-                    found, refused = _scalar_edges(node, equivalence=equivalence)
+                    found, others = _scalar_edges(node, equivalence=equivalence)
                 case _:
                     continue
             edges += found
-            refusals += refused
+            refused += others
         equal = EqualColumns.of(root)
         sound = edges if by_file else [_with_sound_probes(each, equal) for each in edges]
-        return JoinGraph(root, tuple(sound), tuple(refusals), equal)
+        return JoinGraph(root, tuple(sound), tuple(refused), equal)
+
+    @property
+    def refusals(self) -> tuple[Reason, ...]:
+        """The reasons against the comparisons that are not edges."""
+        return tuple(each.reason for each in self.refused)
 
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The leaves that read tables, in the order of the plan."""
         return relations_of(self.root)
+
+    def against(self, relation: Relation) -> tuple[Reason, ...]:
+        """The reasons why comparisons above a scan do not lead to it."""
+        refused = [each.reason for each in self.refused if _is_below(relation, each.probe)]
+        edges = (each for each in self.edges if _is_below(relation, each.probe))
+        missing = (each for each in edges if all(probe.relation.id != relation.id for probe in each.probes))
+        return tuple(dict.fromkeys([*refused, *(stop for each in missing for stop in each.stops)]))
 
     def towards(self, probed: Collection[int]) -> JoinGraph:
         """The edges whose keys may filter a scan in `probed`, by `Relation.id`, and only such scans."""
@@ -105,56 +127,87 @@ class JoinGraph:
         return "\n".join(lines)
 
 
-def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
+def _is_below(relation: Relation, node: Node) -> bool:
+    return node.subtree_start <= relation.id <= node.id
+
+
+def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[RefusedComparison]]:
     edges: list[Edge] = []
-    refusals: list[Reason] = []
+    refused: list[RefusedComparison] = []
     for path, part in conjuncts_at(join.condition):
         sides = sides_of(join, part)
         if sides is None:
-            if _is_null_aware(join, part):
-                refusals.append(stop(join, ReasonCode.NULL_AWARE, str(part)))
+            found = _null_aware_edge(join, part, path, equivalence=equivalence)
+            if isinstance(found, Edge):
+                edges.append(found)
+                refused.append(RefusedComparison(join.left, stop(join, ReasonCode.OUTER_SIDE, str(part))))
+            elif found is not None:
+                refused.append(RefusedComparison(join, found))
             continue
         left, right = sides
-        (_, of_left), (_, of_right) = join.sides
-        for build, probe, rules in ((right, left, of_left), (left, right, of_right)):
+        of_left, of_right = join.sides
+        for build, probe, (probe_side, rules) in ((right, left, of_left), (left, right, of_right)):
             if not rules.needs_match:
-                refusals.append(stop(join, ReasonCode.OUTER_SIDE, str(part)))
+                refused.append(RefusedComparison(probe_side, stop(join, ReasonCode.OUTER_SIDE, str(part))))
             elif not join.is_deterministic:
-                refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
+                refused.append(RefusedComparison(probe_side, stop(join, ReasonCode.NONDETERMINISTIC, str(part))))
             else:
                 build_side = _build_side(join, part, path, build, COMPARISONS[part.kind][probe])
-                probe_side = join.right if build_side.node is join.left else join.left
                 edges.append(_edge(build_side, probe_side, part.children[probe], equivalence=equivalence))
-    return edges, refusals
+    return edges, refused
 
 
-def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
+def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], list[RefusedComparison]]:
     edges: list[Edge] = []
-    refusals: list[Reason] = []
+    refused: list[RefusedComparison] = []
     found: set[Expression] = set()
+    child = filter_.children[0]
     for part, probe_key, build_side in scalars_of(filter_):
         found.add(part)
         if build_side.condition.null_safe:
             # A subquery without a row is also NULL, and no key shows that.
-            refusals.append(stop(filter_, ReasonCode.NULL_AWARE, str(part)))
+            refused.append(RefusedComparison(child, stop(filter_, ReasonCode.NULL_AWARE, str(part))))
         elif not filter_.is_deterministic:
-            refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(part)))
+            refused.append(RefusedComparison(child, stop(filter_, ReasonCode.NONDETERMINISTIC, str(part))))
         else:
-            edges.append(_edge(build_side, filter_.children[0], probe_key, equivalence=equivalence))
+            edges.append(_edge(build_side, child, probe_key, equivalence=equivalence))
     for _, part in conjuncts_at(filter_.condition):
         if part.kind in COMPARISONS and part.columns and part not in found and any(scalar_subqueries(part)):
-            refusals.append(stop(filter_, ReasonCode.COMPUTED, str(part)))
-    return edges, refusals
+            refused.append(RefusedComparison(child, computed(part)))
+    return edges, refused
 
 
-def _is_null_aware(join: Join, part: Expression) -> bool:
-    """True for a null-aware equality, which also matches where it is NULL, as in NOT IN."""
+def _null_aware_edge(join: Join, part: Expression, path: tuple[int, ...], *, equivalence: bool) -> Edge | Reason | None:
+    """The edge of a null-aware equality, which also matches where it is NULL, as in NOT IN; None for other conditions.
+
+    The rows of the left side of NOT IN filter the right side, if neither has a NULL. It leads to scans of which each
+    row is one of the right side, so that statistics tell of NULL there.
+    """
     if part.kind != "Or":
-        return False
-    return any(
-        sides_of(join, equality) is not None and other == Expression("IsNull", (equality,))
-        for equality, other in (part.children, part.children[::-1])
-    )
+        return None
+    for at, other in ((0, 1), (1, 0)):
+        equality = part.children[at]
+        sides = sides_of(join, equality)
+        if sides is None or part.children[other] != Expression("IsNull", (equality,)):
+            continue
+        if join.type != "LeftAnti" or not join.is_deterministic or equality.kind != "EqualTo":
+            return stop(join, ReasonCode.NULL_AWARE, str(part))
+        left, right = sides
+        condition = JoinCondition(join, (*path, at, left), null_aware=True)
+        build_side = BuildSide(join.left, equality.children[left], condition)
+        edge = _edge(build_side, join.right, equality.children[right], equivalence=equivalence)
+        probes = tuple(
+            each for each in edge.probes if not each.functions and _gives_all_rows_of(each.relation, join.right)
+        )
+        return replace(edge, probes=probes) if probes else stop(join, ReasonCode.NULL_AWARE, str(part))
+    return None
+
+
+def _gives_all_rows_of(relation: Relation, node: Node) -> bool:
+    """True where every row of a node is a row of a scan, so that it has no NULL which the scan has not."""
+    while isinstance(node, Filter | Passthrough | Project):
+        node = node.children[0]
+    return node.id == relation.id
 
 
 def _build_side(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> BuildSide:
@@ -168,21 +221,21 @@ def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equ
     path, key = key_path(probe_key), build_side.key
     found: list[ProbeColumn | Reason]
     if path is None or (build_side.condition.is_scalar and key.column is None):
-        found = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key if path is None else key))]
+        found = [computed(probe_key if path is None else key)]
     else:
         found = list(trace_key(probe_side, path, equivalence=equivalence, raises=build_side.join.may_raise))
     if build_side.condition.bound is not None:
-        found = [_if_ordered(each, build_side.join) for each in found]
+        found = [_if_ordered(each) for each in found]
     probes = tuple(each for each in found if isinstance(each, ProbeColumn))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
 
 
-def _if_ordered(found: ProbeColumn | Reason, join: Join | Filter) -> ProbeColumn | Reason:
+def _if_ordered(found: ProbeColumn | Reason) -> ProbeColumn | Reason:
     """The column where the functions of its key keep order, so that a bound of keys is one of values."""
     functions = () if isinstance(found, Reason) else found.functions
     broken = next((each for each in functions if not each.keeps_order), None)
-    return found if broken is None else stop(join, ReasonCode.COMPUTED, broken.sql("a column"))
+    return found if broken is None else Reason(ReasonCode.COMPUTED, broken.sql("a column"))
 
 
 def _with_sound_probes(edge: Edge, equal: EqualColumns) -> Edge:

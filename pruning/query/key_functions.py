@@ -6,11 +6,11 @@ A key of any other function reaches no column: nothing tells which of its values
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from pruning.query.expressions import is_lossless
+from pruning.query.expressions import is_lossless, is_null, literal_value
 from pruning.query.plan import Expression
 from pruning.values.coercion import DAY_MICROS
 from pruning.values.date_texts import days_in
@@ -67,7 +67,7 @@ def key_path(key: Expression) -> KeyPath | None:
         return KeyPath(key.column, ValueType.known(key.type))
     if key.is_normal_form:
         return key_path(key.children[0])
-    return _of_cast(key) if key.kind == "Cast" else _of_moment(key) or _of_number_or_text(key)
+    return _of_cast(key) if key.kind == "Cast" else _of_moment(key) or _of_number_or_text(key) or _of_choice(key)
 
 
 def probed_column(key: Expression) -> int | None:
@@ -128,6 +128,33 @@ def _of_number_or_text(key: Expression) -> KeyPath | None:
             return _of(inner, _STRINGS, FunctionKind.PREFIX, None, _positive(number))
         case _:
             return None
+
+
+def _of_choice(key: Expression) -> KeyPath | None:
+    """The path of an expression that chooses between one key and constants."""
+    match key.kind, key.children:
+        case "Coalesce", values:
+            return _or_constant(values)
+        case "If", (_, first, second):
+            return _or_constant((first, second))
+        case "CaseWhen", parts:
+            # Conditions and values alternate; an ELSE comes last.
+            return _or_constant((*parts[1::2], *parts[len(parts) - len(parts) % 2 :]))
+        case _:
+            return None
+
+
+def _or_constant(values: Sequence[Expression]) -> KeyPath | None:
+    literals = [each for each in values if each.kind == "Literal"]
+    paths = {key_path(each) for each in values if each.kind != "Literal"}
+    path = paths.pop() if len(paths) == 1 else None
+    if path is None or path.type is None:
+        return None
+    # NULL is no key.
+    constants = [literal_value(each, str(path.type)) for each in literals if not is_null(each)]
+    if None in constants:
+        return None
+    return path.through(Function(FunctionKind.OR_CONSTANT, path.type, path.type, constants=tuple(constants)))
 
 
 def _of(  # noqa: PLR0913, PLR0917 - the fields of a function

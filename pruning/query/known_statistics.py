@@ -194,6 +194,19 @@ class KnownStatistics:
             self._numbers[at] = self._count_between(relation, column)
         return self._numbers[at]
 
+    def may_have_nulls(self, relation: Relation, column: int) -> bool:
+        """False where statistics of all files, or of all row groups, prove that a column has no NULL."""
+        files = self._files(relation, column)
+        if isinstance(files, Reason) or not files.containers.is_listed:
+            return True
+        if not _may_have_nulls(files):
+            return False
+        every = np.arange(len(files.containers))
+        if len(every) > self.options.limits.max_footers:
+            return True
+        groups = self._ask(DescribeRowGroups(relation, every, column), relation.id, column, "nulls")
+        return isinstance(groups, Reason) or _may_have_nulls(groups)
+
     def is_sparse(self, relation: Relation, column: int) -> bool:
         """True where each row may have another value, or where values repeat, and nothing tells how often.
 
@@ -329,6 +342,12 @@ class KnownStatistics:
 def _distinct_of(groups: ScanContainers | Reason) -> IntArray | None:
     """The different values that each row group tells of its column; None if none was read or none tells."""
     return None if isinstance(groups, Reason) or groups.column is None else groups.column.distinct
+
+
+def _may_have_nulls(found: ScanContainers) -> bool:
+    if found.column is None:
+        return True
+    return bool(((found.column.null_count != 0) & (found.containers.rows != 0)).any())
 
 
 def _row_sum(files: ScanContainers) -> int | None:

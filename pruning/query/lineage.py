@@ -72,8 +72,8 @@ class ProbeColumn:
         """About as many values of the column are one value of a key; 1 for the column itself."""
         return prod(each.width for each in self.functions)
 
-    def values_of(self, keys: KeySummary) -> KeySummary:
-        """The values of the column whose key is one of `keys`."""
+    def values_of(self, keys: KeySummary) -> KeySummary | Reason:
+        """The values of the column whose key is one of `keys`; a `Reason` if every row may have one."""
         return through(keys, self.functions, self.name) if self.functions else keys
 
 
@@ -167,7 +167,7 @@ class _Walk:
         """The walk below the column of an expression that loses no key; else the end."""
         path = None if expression is None else key_path(expression)
         if path is None or (path.functions and not self.passes_functions):
-            yield stop(node, otherwise)
+            yield stop(node, otherwise) if expression is None else computed(expression)
         else:
             functions = (*path.functions, *below.functions)
             yield from self.down(node.children[0], path.column, replace(below, functions=functions))
@@ -236,6 +236,11 @@ def _probed_partners(join: Join, column: int) -> Iterator[int]:
                 partner = probed_column(other)
                 if this.column == column and partner is not None:
                     yield partner
+
+
+def computed(key: Expression) -> Reason:
+    """The reason why the walk does not pass an expression."""
+    return Reason(ReasonCode.COMPUTED, str(key))
 
 
 def stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:

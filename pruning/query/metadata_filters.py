@@ -29,7 +29,10 @@ def benefit_of_bounds(probe: ProbeColumn, keys: KeySummary, selection: BuildSele
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
         return files
-    skipped = skipped_share(key_filter([files], probe.values_of(keys)), files.containers)
+    values = probe.values_of(keys)
+    if isinstance(values, Reason):
+        return values
+    skipped = skipped_share(key_filter([files], values), files.containers)
     if not skipped:
         return Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
     benefit = yield from benefit_of_skipping(probe, skipped, selection.benefits)

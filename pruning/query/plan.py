@@ -85,7 +85,8 @@ class Expression:
         if kind == "ScalarSubquery":
             return "(subquery)"
         if kind == "GetStructField":
-            return f"{parts[0]}.{self.text}"
+            # The engine reads several subqueries of a table as one that returns a struct.
+            return parts[0] if self.children[0].kind == "ScalarSubquery" else f"{parts[0]}.{self.text}"
         if kind == "Cast":
             return f"CAST({parts[0]} AS {self.type or 'another type'})"
         if kind in _OPERATORS:

@@ -58,6 +58,9 @@ class PlanStatistics(Protocol):
     def least_values(self, relation: Relation, column: int) -> float | None:
         """The least different values of a column that row groups tell; None where bounds or nothing tell of them."""
 
+    def may_have_nulls(self, relation: Relation, column: int) -> bool:
+        """False where statistics of all files prove that a column has no NULL."""
+
     def is_sparse(self, relation: Relation, column: int) -> bool:
         """True where each row may have another value, or where values repeat, and nothing tells how often."""
 
@@ -125,6 +128,10 @@ class UnknownStatistics:
     def least_values(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - a protocol's
         """Always None."""
         return None
+
+    def may_have_nulls(self, relation: Relation, column: int) -> bool:  # noqa: ARG002 - a protocol's
+        """Always True."""
+        return True
 
     def is_sparse(self, relation: Relation, column: int) -> bool:  # noqa: ARG002 - a protocol's
         """Always False."""

@@ -199,12 +199,15 @@ class QueryPlanner:
                 continue
             union = tuple(by_id[it] for it in ids)
             keys = united([found[it] for it in ids]) if each.united else found[each.id]
+            values = each.probe.values_of(keys)
+            if isinstance(values, Reason):
+                self.reasons[values] = None
+                continue
             if not each.from_metadata and not each.united:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
             self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(union)
             self._highest[relation.id] = max(self._highest.get(relation.id, 0), each.build_side.join.id)
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
-            values = each.probe.values_of(keys)
             if not are_known(values, known):
                 known.append(values)
                 changed[relation.id] = relation

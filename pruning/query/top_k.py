@@ -14,7 +14,7 @@ import numpy as np
 from pruning.keys.summary import values_at_least, values_at_most
 from pruning.query.benefit import Benefit
 from pruning.query.join_graph import JoinGraph
-from pruning.query.lineage import ProbeColumn, trace
+from pruning.query.lineage import ProbeColumn, computed, trace
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -31,7 +31,7 @@ from pruning.query.plan import (
     Union,
     conjuncts_at,
 )
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import Reason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST, Codes, merged_ranks
@@ -64,7 +64,7 @@ class TopK:
         """
         column = sort_key.key.column
         if column is None:
-            return TopK(id_, node, rows, sort_key, stops=(Reason(ReasonCode.COMPUTED, str(sort_key.key)),))
+            return TopK(id_, node, rows, sort_key, stops=(computed(sort_key.key),))
         found = list(trace(node, column, raises=raises))
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))

@@ -78,6 +78,7 @@ class Explanation(QueryPlan):
             reasons,
             tuple(_top_line(each, names) for each in plan.tops),
             has_join=any(isinstance(each, Join) for each in plan.graph.root.walk()),
+            causes=_causes(plan, sizes, reasons),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,6 +128,16 @@ def _keys(build_side: BuildSide, names: PlanNames) -> str:
     if column is None or scan is None:
         return build_side.described_key(names.expression(build_side.key))
     return build_side.described_key(f"{names.scans[scan.id]}.{scan.name_of(column)}")
+
+
+def _causes(plan: FilterPlan, sizes: Mapping[int, int], reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """The reasons against filters of the largest scan, and those that concern no single scan."""
+    largest = max(plan.graph.relations, key=lambda each: sizes.get(each.id, 0), default=None)
+    if largest is None:
+        return reasons
+    own = [*plan.graph.against(largest), *(it.reason for it in plan.unused if it.probe.relation.id == largest.id)]
+    of_others = {it.reason for it in plan.unused} | {*plan.graph.refusals}
+    return tuple(dict.fromkeys([*own, *(each for each in reasons if each not in of_others)]))
 
 
 def _top_line(top: TopFilter, names: PlanNames) -> TopLine:

@@ -101,6 +101,8 @@ class QueryPlan:
       each of them that reaches a scan
     - `tops`: the same for limits over an order
     - `reasons`: everything that was left out, weakened or refused; `has_join` is False for a query without any join
+    - `causes`: the reasons of which one is the verdict's, where nothing is pruned: all but those against other scans
+      than the largest; empty for the same as `reasons`
     """
 
     ran_builds: bool
@@ -113,12 +115,13 @@ class QueryPlan:
     reasons: tuple[Reason, ...]
     tops: tuple[TopLine, ...] = ()
     has_join: bool = True
+    causes: tuple[Reason, ...] = ()
 
     @property
     def why_nothing(self) -> str:
         """The sentence for a query of which no scan has a filter."""
         has_more = self.has_join or self.edges or self.tops or self.reasons
-        return why_nothing(self.reasons) if has_more else NOTHING_TO_PRUNE
+        return why_nothing(self.causes or self.reasons) if has_more else NOTHING_TO_PRUNE
 
     @property
     def verdict(self) -> str:

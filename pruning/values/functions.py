@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.coercion import DAY_MICROS, ZONE_MARGIN, coerce
 from pruning.values.date_texts import days_of_texts
@@ -61,11 +61,15 @@ class FunctionKind(Enum):
     TEXT = "CAST({argument} AS STRING)"
     DATE_TEXT = "date_format({argument}, '{unit}')"
     PREFIX = "substring({argument}, 1, {number})"
+    OR_CONSTANT = "{argument} or a constant"
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of a value of type `source` that gives one of `result`; NULL of NULL alone.
+    """A function of a value of type `source` that gives one of `result`.
+
+    It gives NULL for NULL alone, but for `OR_CONSTANT`: that gives its argument, NULL or one of the `constants`, as
+    `coalesce` and CASE do.
 
     >>> to_date = Function(FunctionKind.TO_DATE, ValueType("timestamp_ntz"), ValueType("date"))
     >>> print(to_date.preimage(Domain.of(ValueType("date"), 1)))
@@ -77,6 +81,7 @@ class Function:
     result: ValueType
     number: int | float = 0
     unit: str = ""
+    constants: tuple[object, ...] = ()
 
     def sql(self, argument: str) -> str:
         """The function of an argument, as SQL writes it."""
@@ -85,7 +90,7 @@ class Function:
     @property
     def keeps_order(self) -> bool:
         """False where a greater value may give a lesser result, as 10 gives the text '10', which is below '9'."""
-        return self.kind not in {FunctionKind.TEXT, FunctionKind.DATE_TEXT}
+        return self.kind not in {FunctionKind.TEXT, FunctionKind.DATE_TEXT, FunctionKind.OR_CONSTANT}
 
     @property
     def width(self) -> float:
@@ -104,9 +109,17 @@ class Function:
             case _:
                 return 1.0
 
-    def preimage(self, keys: Domain) -> Domain:
-        """The values of `source` that the function maps to one of `keys`, which are of type `result`; a superset."""
+    def preimage(self, keys: Domain) -> Domain | Reason:
+        """The values of `source` that the function maps to one of `keys`, which are of type `result`; a superset.
+
+        A `Reason` if it may map NULL and every value to a key, which is a constant.
+        """
         match self.kind:
+            case FunctionKind.OR_CONSTANT:
+                constants = Domain.of(self.result, *self.constants)
+                if keys.intersect(constants).is_none:
+                    return keys
+                return Reason(ReasonCode.CONSTANT_KEY, self.sql("a column"), ", ".join(map(str, self.constants)))
             case FunctionKind.TEXT | FunctionKind.DATE_TEXT:
                 ranges = self._of_texts(keys.ranges)
             case FunctionKind.PREFIX:
@@ -190,15 +203,18 @@ def functions_sql(functions: Functions, argument: str) -> str:
 def preimage(functions: Sequence[Function], keys: Domain) -> Domain | Reason:
     """The values that several functions, the innermost first, map to one of `keys`; a superset.
 
-    A `Reason` where keys and results have types whose values cannot be compared soundly. Casts between functions, which
-    lose nothing, need no function of their own.
+    A `Reason` where keys and results have types whose values cannot be compared soundly, or where every value may be
+    mapped to a key. Casts between functions, which lose nothing, need no function of their own.
     """
     found = keys
     for each in reversed(functions):
         coerced = coerce(found, each.result, each.sql("a column"))
         if isinstance(coerced, Reason):
             return coerced
-        found = each.preimage(coerced.domain)
+        values = each.preimage(coerced.domain)
+        if isinstance(values, Reason):
+            return values
+        found = values
     return found
 
 

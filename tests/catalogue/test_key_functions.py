@@ -19,6 +19,8 @@ EVENTS = (
     "cast(timestamp_seconds(1703030400 + 3600 * id) AS timestamp_ntz) AS local",
     "cast(timestamp_seconds(1703030400 + 3600 * id) AS date) AS day",
     "concat('C', lpad(cast(id AS string), 6, '0')) AS code",
+    "if(id % 7 = 1, NULL, id) AS maybe",
+    "if(id % 7 = 2, NULL, concat('C', lpad(cast(id AS string), 6, '0'))) AS maybe_code",
 )
 DAYS = (
     "id",
@@ -98,6 +100,41 @@ def test_keys_of_functions_filter_the_column(agreed, format_, condition, kept):
 def test_every_shape_of_a_join_passes_functions(agreed, query):
     _, result = agreed(query, OPTIONS, by_duck=False)
     assert {"events_delta": 2} == files(result)
+
+
+# Keys 220, 300 and 1100, or the codes of them.
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        pytest.param("coalesce(e.maybe, 0) = d.id * 20 + 200", 2, id="coalesce"),
+        pytest.param("coalesce(e.maybe, NULL, -1L) = d.id * 20 + 200", 2, id="coalesce of several"),
+        pytest.param("nvl(e.maybe, -1) + 100 = d.id * 20 + 300", 2, id="below a sum"),
+        pytest.param("coalesce(to_date(e.local), date'1970-01-01') = d.day", 2, id="above a date"),
+        pytest.param("CASE WHEN e.id >= 0 THEN e.maybe ELSE -1 END = d.id * 20 + 200", 2, id="case"),
+        pytest.param(
+            "CASE WHEN e.id % 2 = 0 THEN e.maybe WHEN e.id > 3 THEN -5L END = d.id * 20 + 200", 2, id="no else"
+        ),
+        pytest.param("if(e.number > 100, e.maybe, -1) = d.id * 20 + 200", 2, id="if"),
+        pytest.param("nullif(e.maybe, 220) = d.id * 20 + 200", 2, id="nullif"),
+        pytest.param("nvl2(e.maybe, e.maybe, 5L) = d.id * 20 + 200", 2, id="nvl2"),
+        pytest.param(
+            "coalesce(e.maybe_code, 'none') = concat('C', lpad(string(d.id * 20 + 200), 6, '0'))", 2, id="text"
+        ),
+        # Every row without a value has a key.
+        pytest.param("coalesce(e.maybe, 220) = d.id * 20 + 200", FILES, id="a constant that is a key"),
+        pytest.param(
+            "CASE WHEN e.id > 500 THEN 300L ELSE e.maybe END = d.id * 20 + 200", FILES, id="a constant of a case"
+        ),
+    ],
+)
+def test_constants_beside_a_column_leave_its_keys(agreed, format_, condition, kept):
+    query = f"SELECT e.id, d.id FROM events_{format_} e JOIN {SOME_DAYS} d ON {condition}"
+    df, result = agreed(query, OPTIONS, by_duck=False)
+    assert 0 < df.count()
+    assert ({f"events_{format_}": kept} if kept < FILES else {}) == files(result)
+    if kept == FILES:
+        assert "CONSTANT_KEY" in {each.code.name for each in explain(result).reasons}
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "America/St_Johns", "Pacific/Kiritimati"])

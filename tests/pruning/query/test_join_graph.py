@@ -88,24 +88,71 @@ def test_null_safe_equality_has_no_fallback_build_sides(plans):
 
 
 # Failure catalogue 11, 12.
+@pytest.mark.parametrize("swaps", [False, True])
 @pytest.mark.parametrize("type_", ["LeftAnti", "ExistenceJoin"])
-def test_not_in_filters_neither_side(plans, type_):
+def test_not_in_filters_the_side_whose_rows_have_no_null(plans, type_, swaps):
     left, right = plans.table("k"), plans.table("k")
-    same = equal(*left.output, *right.output)
+    same = equal(*right.output, *left.output) if swaps else equal(*left.output, *right.output)
     for parts in ((same, call("IsNull", same)), (call("IsNull", same), same)):
         graph = JoinGraph.of(plans.join(left, right, call("Or", *parts), type_=type_))
-        assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, refused(graph))
+        if type_ == "ExistenceJoin":
+            assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, refused(graph))
+            continue
+        (edge,) = graph.edges
+        assert (left.id, column(*left.output)) == (edge.build_side.node.id, edge.build_side.key)
+        assert [scan(right, *right.output)] == [(each.relation.id, each.column) for each in edge.probes]
+        condition = edge.build_side.condition
+        assert (True, False) == (condition.null_aware, condition.is_equality)
+        key = graph.root.condition
+        for place in condition.path:
+            key = key.children[place]
+        assert edge.build_side.key == key
+        assert () == fallback_build_sides(edge.build_side)
+
+
+# Failure catalogue 11: an outer join pads its rows with NULL, of which no statistics tell.
+@pytest.mark.parametrize(
+    "below",
+    [
+        lambda plans, side: plans.join(
+            plans.table("k"), side, equal(*plans.table("k").output, *side.output), type_="LeftOuter"
+        ),
+        lambda plans, side: plans.union(side, plans.table("k")),
+        lambda plans, side: plans.project(side, call("Add", column(*side.output), literal(1))),
+        lambda plans, side: plans.aggregate(side, *side.output),
+    ],
+    ids=["outer join", "union", "computed", "groups"],
+)
+def test_rows_of_not_in_that_are_not_those_of_one_scan_are_not_filtered(plans, below):
+    left, table = plans.table("k"), plans.table("k")
+    right = below(plans, table)
+    same = equal(left.output[0], right.output[-1] if right.output != table.output else table.output[0])
+    graph = JoinGraph.of(plans.join(left, right, call("Or", same, call("IsNull", same)), type_="LeftAnti"))
+    assert not [each for each in graph.edges if each.build_side.condition.null_aware]
+    assert ReasonCode.NULL_AWARE in refused(graph)
 
 
 # Failure catalogue 11.
-def test_correlation_of_not_in_filters_only_its_subquery(plans):
+def test_correlation_of_not_in_filters_its_subquery(plans):
     left, right = plans.table("k", "group"), plans.table("k", "group")
     same = equal(left.output[0], right.output[0])
     condition = (call("Or", same, call("IsNull", same)), equal(left.output[1], right.output[1]))
     graph = JoinGraph.of(plans.join(left, right, *condition, type_="LeftAnti"))
-    assert [(left.id, right.id)] == directions(graph)
-    assert right.output[1] == graph.edges[0].probes[0].column
-    assert [ReasonCode.NULL_AWARE, ReasonCode.OUTER_SIDE] == refused(graph)
+    assert [(left.id, right.id)] * 2 == directions(graph)
+    assert [*right.output] == [each.probes[0].column for each in graph.edges]
+    assert [True, False] == [each.build_side.condition.null_aware for each in graph.edges]
+    assert [ReasonCode.OUTER_SIDE] * 2 == refused(graph)
+
+
+def test_reasons_against_a_scan_are_those_of_comparisons_above_it(plans):
+    big, small, other = plans.table("k"), plans.table("k"), plans.table("k")
+    computed = call("ScalaUDF", column(*big.output))
+    inner = plans.join(big, small, call("EqualTo", computed, column(*small.output)))
+    graph = JoinGraph.of(plans.join(inner, other, equal(*small.output, *other.output), type_="LeftOuter"))
+    assert [ReasonCode.OUTER_SIDE, ReasonCode.COMPUTED] == [each.code for each in graph.against(big)]
+    # Keys of the other scans reach it, but for those of the outer join.
+    assert [ReasonCode.OUTER_SIDE] == [each.code for each in graph.against(small)]
+    assert () == graph.against(other)
 
 
 # Failure catalogue 8.
@@ -211,12 +258,12 @@ def test_nondeterministic_join_is_no_edge(plans):
 @pytest.mark.parametrize(
     "made",
     [
-        lambda k: call("Coalesce", column(k), literal(0)),
+        lambda k: call("Greatest", column(k), literal(0)),
         lambda k: call("CreateNamedStruct", literal(1), column(k)),
         lambda k: call("ScalaUDF", column(k)),
         lambda k: call("Cast", column(k, "string"), type_="int"),
     ],
-    ids=["coalesce", "struct", "function", "cast"],
+    ids=["greatest", "struct", "function", "cast"],
 )
 def test_computed_keys_filter_only_the_other_side(plans, made):
     left, right = plans.table("k"), plans.table("k")
@@ -424,7 +471,7 @@ def test_outer_join_stops_keys_of_its_padded_side(plans):
     made = call("Coalesce", column(m), literal(0))
     graph = JoinGraph.of(plans.join(outer, keys, call("EqualTo", made, column(n)), type_="LeftSemi"))
     edge = next(each for each in graph.edges if each.build_side.node is keys)
-    assert ((), [ReasonCode.COMPUTED]) == (edge.probes, [each.code for each in edge.stops])
+    assert ((), [ReasonCode.OUTER_SIDE]) == (edge.probes, [each.code for each in edge.stops])
     assert ([], [ReasonCode.OUTER_SIDE]) == reached(outer, m)
 
 

@@ -45,6 +45,12 @@ RECOGNISED = [
     (call("DateFormatClass", AT, text("yyyyMM")), "date_format(CAST(x AS DATE), 'yyyyMM')", "string"),
     (call("Substring", CODE, number("1"), number("3")), "substring(x, 1, 3)", "string"),
     (call("Substring", CODE, number("0"), number("3")), "substring(x, 1, 3)", "string"),
+    (call("Coalesce", ID, number("0", "bigint")), "x or a constant", "bigint"),
+    (call("Coalesce", cast(AT, "date"), number("1970-01-01", "date")), "CAST(x AS DATE) or a constant", "date"),
+    (call("If", call("IsNull", CODE), CODE, text("none")), "x or a constant", "string"),
+    (call("CaseWhen", call("IsNull", CODE), text("none"), call("IsNotNull", CODE), CODE), "x or a constant", "string"),
+    (call("CaseWhen", call("IsNull", CODE), CODE, text("none")), "x or a constant", "string"),
+    (call("CaseWhen", call("IsNull", SMALL), number("None"), SMALL), "x or a constant", "int"),
 ]
 
 
@@ -90,11 +96,23 @@ def test_functions_of_the_table(key, sql, type_):
         cast(WEIGHT, "string"),
         cast(ID, "int"),
         call("Year", column(7, "interval")),
+        call("Coalesce", ID, column(7, "bigint")),
+        call("Coalesce", ID, number("0", "int")),
+        call("Coalesce", number("0", "bigint"), number("1", "bigint")),
+        call("Coalesce", AT, column(8, "timestamp")),
+        call("If", call("IsNull", ID), CODE, cast(ID, "string")),
+        call("CaseWhen", call("IsNull", ID), CODE, call("IsNull", AT), column(7, "string")),
     ],
     ids=str,
 )
 def test_other_keys_reach_no_column(key):
     assert key_path(key) is None
+
+
+def test_conditions_of_a_choice_may_be_of_any_column():
+    path = key_path(call("CaseWhen", call("GreaterThan", ID, number("0")), SMALL, call("IsNull", AT), number("7")))
+    assert path is not None
+    assert (5, (7,)) == (path.column, path.functions[0].constants)
 
 
 def test_a_column_is_its_own_path():

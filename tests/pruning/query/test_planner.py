@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,11 +14,12 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import SharedExchange
+from pruning.query.filter_plan import unused
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Limit, Node, PlanNames, Relation, Sort, SortKey, relations_of
+from pruning.query.plan import Join, Limit, Node, PlanNames, Relation, Sort, SortKey, relations_of
 from pruning.query.plan_statistics import Cardinality, QueryFacts, Sizes, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -50,7 +51,7 @@ from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from tests.costs import FREE_BUILDS, NO_FIXED_COSTS
 from tests.pruning.keys.test_summary import keys, summary
-from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal
+from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal, never_asked
 
 # A scan of fewer than 55 bytes is not worth planning by metadata.
 OPTIONS = FREE_BUILDS.with_limits(costs=replace(NO_FIXED_COSTS, planned_scan=100.0))
@@ -396,6 +397,43 @@ def test_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
     assert ([] if is_used else [ReasonCode.NULL_SAFE]) == codes(planner)
 
 
+@dataclass
+class SomeNulls(UnknownStatistics):
+    """Columns that may hold NULL."""
+
+    columns: Collection[int]
+
+    def may_have_nulls(self, relation: Relation, column: int) -> bool:  # noqa: ARG002 - of a protocol
+        return column in self.columns
+
+
+# Failure catalogue 11: one NULL on either side of NOT IN changes every row.
+@pytest.mark.parametrize(
+    ("nulls", "items", "runs", "is_used"),
+    [
+        ((), (3, 5), True, True),
+        ((), (3, None), True, False),
+        (("fact",), (3, 5), False, False),
+        (("days",), (3, 5), False, False),
+    ],
+    ids=["no null", "a null key", "a null row", "perhaps a null key"],
+)
+def test_not_in_filters_where_neither_side_has_a_null(nulls, items, runs, is_used):
+    star = Star.of()
+    same = equal(star.days.output[0], star.fact.output[0])
+    condition = call("Or", same, call("IsNull", same))
+    root = Join(star.root.id, 0, "Join", star.few.output, (star.few, star.fact), type="LeftAnti", condition=condition)
+    sizes = {star.fact.id: 5000, star.days.id: 10}
+    columns = {each.output[0] for name, each in (("fact", star.fact), ("days", star.days)) if name in nulls}
+    known = QueryFacts(sizes, frozenset(sizes), broadcast_limit=1000)
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, known, SomeNulls(columns))
+    requests = Script({star.few.id: Built(some_keys(*items))}).run(planner)
+    assert (runs, is_used) == (f"RunBuilds [{star.few.id}]" in requests, f"PruneScan {star.fact.id}" in requests)
+    explained = answered(unused(planner.selection()), never_asked)
+    found = {*codes(planner), *(each.reason.code for each in explained)}
+    assert is_used or ReasonCode.NULL_AWARE in found
+
+
 def test_keys_of_a_range_join_become_a_bound():
     star = Star.of("GreaterThanOrEqual")
     planner = star.planner()
@@ -737,6 +775,33 @@ def test_build_side_without_a_condition_filters_where_it_has_fewer_keys(probe, b
     asked = with_answers(lambda: list(selection.sound(edge.build_side, edge.probes[0])))
     (found,) = answered(asked, script.answer)
     assert found == edge.build_side if expected else found.reason.code is ReasonCode.UNSELECTIVE_BUILD
+
+
+@pytest.mark.parametrize(
+    ("in_files", "in_groups", "rows", "expected"),
+    [
+        ((0, 0), None, 100, False),
+        ((0, 2), (0, 2), 100, True),
+        ((0, None), (0, 0), 100, False),
+        ((None, None), (0, None), 100, True),
+        ((None, None), None, 100, True),
+        # Files without a row have no NULL.
+        ((None, None), None, 0, False),
+    ],
+)
+def test_nulls_are_excluded_by_counts_of_all_containers(star, in_files, in_groups, rows, expected):
+    def counted(nulls: tuple[int | None, ...]) -> ScanContainers:
+        found = files(*[(0, 9)] * len(nulls), rows=rows)
+        column_ = ColumnStatistics.of(BIGINT, [(0, 9, each) for each in nulls])
+        return replace(found, containers=replace(found.containers, columns={"k": column_}))
+
+    failed = Reason(ReasonCode.STATISTICS_FAILED, "k")
+    answers = {DescribeFiles: counted(in_files), DescribeRowGroups: counted(in_groups) if in_groups else failed}
+    found = Facts.of(star, answers).known
+    assert expected is found.may_have_nulls(star.fact, star.fact.output[0])
+    unlisted = replace(counted((0, 0)).containers, is_listed=False)
+    whole = Facts.of(star, {DescribeFiles: replace(counted((0, 0)), containers=unlisted)}).known
+    assert whole.may_have_nulls(star.fact, star.fact.output[0])
 
 
 @pytest.mark.parametrize(

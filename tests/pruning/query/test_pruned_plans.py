@@ -22,7 +22,7 @@ from pruning.options import PruningOptions
 from pruning.query.expressions import static_domains
 from pruning.query.filter_plan import FilterId, RuntimeFilter
 from pruning.query.join_condition import BuildSide, fallback_build_sides
-from pruning.query.join_graph import JoinGraph
+from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
@@ -44,7 +44,11 @@ class Guessed(UnknownStatistics):
     """Statistics at random, so that the cost model chooses other filters for each plan."""
 
     random: Random
+    lake: Lake
     values: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def may_have_nulls(self, relation: Relation, column: int) -> bool:
+        return has_nulls(self.lake, relation, column)
 
     def domain_size(self, relation: Relation, column: int) -> float | None:
         return self.values.setdefault((relation.id, column), self.random.choice((1.0, 10.0, 1e3, 1e6)))
@@ -64,13 +68,22 @@ def keys_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
     return values_of(build_side, lake, salt) - {None}
 
 
-def is_usable(build_side: BuildSide, lake: Lake, salt: int) -> bool:
-    """False if a NULL key may match a row without a value, or if the build fails, as no row may need its key."""
+def has_nulls(lake: Lake, relation: Relation, column: int) -> bool:
+    """True where statistics of a table would tell of a NULL in a column."""
+    place = relation.output.index(column)
+    return any(row[place] is None for row in lake.tables[relation.id])
+
+
+def is_usable(build_side: BuildSide, probe: ProbeColumn, lake: Lake, salt: int) -> bool:
+    """False if a NULL may match, or if the build fails, as no row may need its key."""
     try:
         values = values_of(build_side, lake, salt)
     except CheckError:
         return False
-    return not (build_side.condition.null_safe and None in values)
+    condition = build_side.condition
+    if condition.null_aware and has_nulls(lake, probe.relation, probe.column):
+        return False
+    return not ((condition.null_safe or condition.null_aware) and None in values)
 
 
 def passes(row: Row, *, place: int, added: int, bound: Bound | None, keys: set[Any], noise: int, whole: bool) -> bool:
@@ -108,8 +121,13 @@ def origin_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
 def put(lake: Lake, probe: ProbeColumn, build_side: BuildSide, keys: set[Any], noise: int) -> None:
     place = probe.relation.output.index(probe.column)
     whole, bound = bool(probe.whole_for), build_side.condition.bound
-    assert all(each.kind is FunctionKind.ADD for each in probe.functions)
-    added = sum(int(each.number) for each in probe.functions)
+    assert all(each.kind in {FunctionKind.ADD, FunctionKind.OR_CONSTANT} for each in probe.functions)
+    added = 0
+    for each in reversed(probe.functions):
+        if keys & {made + added for made in each.constants}:
+            # Every row may have a key.
+            return
+        added += int(each.number)
     test = partial(passes, place=place, added=added, bound=bound, keys=keys, noise=noise, whole=whole)
     lake.tests.setdefault(probe.relation.id, []).append(test)
 
@@ -154,6 +172,11 @@ def rows_or_error(root: Node, lake: Lake) -> list[Row] | CheckError:
         return error
 
 
+def pairs(graph: JoinGraph) -> list[tuple[Edge, ProbeColumn]]:
+    """Each column that an edge reaches."""
+    return [(edge, probe) for edge in graph.edges for probe in edge.probes]
+
+
 RAISES = pytest.mark.parametrize("raises", [False, True], ids=["never raises", "may raise"])
 
 
@@ -162,11 +185,9 @@ RAISES = pytest.mark.parametrize("raises", [False, True], ids=["never raises", "
 @given(SEEDS)
 def test_filter_on_any_one_probe_column_changes_no_row(raises, seed):
     case = Case.of(seed, repeatable=False, raises=raises)
-    for edge in case.graph.edges:
-        if not is_usable(edge.build_side, case.lake, salt=0):
-            continue
-        keys = keys_of(edge.build_side, case.lake, salt=0)
-        for probe in edge.probes:
+    for edge, probe in pairs(case.graph):
+        if is_usable(edge.build_side, probe, case.lake, salt=0):
+            keys = keys_of(edge.build_side, case.lake, salt=0)
             put(case.lake, probe, edge.build_side, keys, case.random.randrange(3))
             note(f"{probe.relation.id}.{probe.column} by {keys} of {edge.build_side.id}")
             assert case.expected == case.result()
@@ -179,12 +200,11 @@ def test_filter_on_any_one_probe_column_changes_no_row(raises, seed):
 def test_filter_below_an_expression_that_may_raise_raises_no_error(seed):
     made = RandomPlans.of(Random(seed), repeatable=True, raises=True)  # noqa: S311 - a seed that reproduces the plan
     case = Case.of_plan(made, made.joined_above())
-    for edge in case.graph.edges:
-        if is_usable(edge.build_side, case.lake, salt=0):
+    for edge, probe in pairs(case.graph):
+        if is_usable(edge.build_side, probe, case.lake, salt=0):
             keys = keys_of(edge.build_side, case.lake, salt=0)
-            for probe in edge.probes:
-                put(case.lake, probe, edge.build_side, keys, case.random.randrange(3))
-                assert case.expected == case.result()
+            put(case.lake, probe, edge.build_side, keys, case.random.randrange(3))
+            assert case.expected == case.result()
 
 
 def outcomes(seed: int) -> Iterator[str]:
@@ -195,14 +215,13 @@ def outcomes(seed: int) -> Iterator[str]:
     graph = JoinGraph.of(root)
     lake = Lake({each.id: made.rows(each) for each in graph.relations})
     stock = isinstance(rows_or_error(root, lake), CheckError)
-    for edge in graph.edges:
-        if is_usable(edge.build_side, lake, salt=0):
+    for edge, probe in pairs(graph):
+        if is_usable(edge.build_side, probe, lake, salt=0):
             keys = keys_of(edge.build_side, lake, salt=0)
-            for probe in edge.probes:
-                put(lake, probe, edge.build_side, keys, random.randrange(3))
-                pruned = isinstance(rows_or_error(root, lake), CheckError)
-                lake.tests.clear()
-                yield RAISED[stock, pruned]
+            put(lake, probe, edge.build_side, keys, random.randrange(3))
+            pruned = isinstance(rows_or_error(root, lake), CheckError)
+            lake.tests.clear()
+            yield RAISED[stock, pruned]
 
 
 RAISED = {(False, False): "neither", (True, False): "plan", (False, True): "filtered plan", (True, True): "both"}
@@ -239,9 +258,9 @@ def test_filter_by_a_scalar_subquery_changes_no_row(seed):
 @given(SEEDS)
 def test_successive_filters_change_no_row(raises, seed):
     case = Case.of(seed, repeatable=True, raises=raises)
-    pairs = [(edge, probe) for edge in case.graph.edges for probe in edge.probes]
-    for edge, probe in case.random.sample(pairs, len(pairs)):
-        if not is_usable(edge.build_side, case.lake, salt=0):
+    every = pairs(case.graph)
+    for edge, probe in case.random.sample(every, len(every)):
+        if not is_usable(edge.build_side, probe, case.lake, salt=0):
             continue
         put(case.lake, probe, edge.build_side, keys_of(edge.build_side, case.lake, salt=0), case.random.randrange(3))
         assert case.expected == case.result()
@@ -295,7 +314,7 @@ def test_levels_of_filters_change_no_row(raises, seed):
     random, lake = case.random, case.lake
     scanned = {each.id: random.choice((1, 10, 100, 1000)) for each in case.graph.relations}
     files = {at for at in scanned if at not in lake.unpinned and random.random() < 0.9}
-    options, statistics = random.choice((SOUND, FREE_BUILDS)), Guessed(random)
+    options, statistics = random.choice((SOUND, FREE_BUILDS)), Guessed(random, lake)
     # A table that static filters have pruned is worth a build.
     pruned = {at for at in files if random.random() < 0.7}
     done: set[FilterId] = set()
@@ -337,7 +356,7 @@ def _built(
 
     Rows that another run may not give again are joined.
     """
-    useful = [each for each in filters if is_usable(each.build_side, lake, salt=1)]
+    useful = [each for each in filters if is_usable(each.build_side, each.probe, lake, salt=1)]
     built = {
         each.id: origin_values_of(each.build_side, lake)
         if each.from_metadata

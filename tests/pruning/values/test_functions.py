@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 from pruning.values.coercion import DAY_MICROS
 from pruning.values.date_texts import days_in
 from pruning.values.domain import Domain
@@ -289,6 +290,36 @@ def test_keys_that_no_value_has_and_all_keys(kind):
     assert not beyond.contains("" if source == STRING else 0)
     assert function.preimage(Domain.only_null(result)).null
     assert source == everything.type == beyond.type
+
+
+@given(st.one_of(st.none(), INTS), st.lists(INTS, max_size=3), st.lists(INTS, max_size=4), st.booleans())
+def test_constants_beside_a_value(value, constants, keys, is_constant):
+    function = Function(FunctionKind.OR_CONSTANT, INT, INT, constants=tuple(constants))
+    found = function.preimage(Domain.of(INT, *keys))
+    if set(constants) & set(keys):
+        assert isinstance(found, Reason)
+        assert found.code is ReasonCode.CONSTANT_KEY
+    else:
+        assert isinstance(found, Domain)
+        result = constants[0] if is_constant and constants else value
+        assert result not in keys or found.contains(value)
+
+
+@pytest.mark.parametrize(
+    ("type_", "constant", "keys"),
+    [
+        (ValueType("double"), -0.0, (0.0,)),
+        (ValueType("double"), float("nan"), (float("nan"),)),
+        (ValueType("decimal", 9, 2), Decimal("1.50"), (Decimal("1.5"),)),
+        (DATE, dt.date(1500, 1, 1), (dt.date(1500, 1, 1),)),
+        (STRING, "\U0001f98a", ("a", "\U0001f98a")),
+    ],
+    ids=str,
+)
+def test_constants_equal_keys_as_spark_compares_them(type_, constant, keys):
+    function = Function(FunctionKind.OR_CONSTANT, type_, type_, constants=(constant,))
+    assert isinstance(function.preimage(Domain.of(type_, *keys)), Reason)
+    assert isinstance(function.preimage(Domain.all(type_)), Reason)
 
 
 def test_functions_of_functions_and_casts_between_them():
