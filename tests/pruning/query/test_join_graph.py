@@ -145,9 +145,10 @@ def test_correlation_of_not_in_filters_its_subquery(plans):
 
 
 def test_reasons_against_a_scan_are_those_of_comparisons_above_it(plans):
-    big, small, other = plans.table("k"), plans.table("k"), plans.table("k")
+    big, small = plans.table("k"), plans.table("k")
     computed = call("ScalaUDF", column(*big.output))
     inner = plans.join(big, small, call("EqualTo", computed, column(*small.output)))
+    other = plans.table("k")
     graph = JoinGraph.of(plans.join(inner, other, equal(*small.output, *other.output), type_="LeftOuter"))
     assert [ReasonCode.OUTER_SIDE, ReasonCode.COMPUTED] == [each.code for each in graph.against(big)]
     # Keys of the other scans reach it, but for those of the outer join.
