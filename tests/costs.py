@@ -12,6 +12,7 @@ NO_FIXED_COSTS = replace(
     CostRates(),
     byte=0.6,
     decoded_byte=3.0,
+    decoded_value=0.0,
     spark_test=12.0,
     joined_row=30.0,
     hashed_row=150.0,

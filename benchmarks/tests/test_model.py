@@ -125,7 +125,7 @@ def test_features_are_the_seconds_of_each_rate_alone():
 
 
 def test_fit_finds_the_rates_by_which_seconds_were_made():
-    truth = CostRates(byte=1.6, decoded_byte=9.0, exchanged_row=125.0, row=12.0)
+    truth = CostRates(byte=1.6, decoded_byte=2.4, exchanged_row=125.0, row=12.0)
     found = fit(recorded_rows(truth, fixed=0.3))
     assert 60 == found.queries
     assert NAMES == tuple(sorted(found.names))

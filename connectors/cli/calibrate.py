@@ -23,6 +23,7 @@ from connectors.columns import Column
 from connectors.registry import open_table
 from connectors.scan.spark_scan import in_bitmap_column, might_contain_column
 from pruning import PruningOptions, pruned_read
+from pruning.cost.decoding import DECODED_TEXT
 from pruning.cost.rates import NANOSECONDS
 from pruning.errors import EnvironmentProblem
 from pruning.keys.bitmap import Bitmap
@@ -80,16 +81,25 @@ def calibrated(
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
             found[name] = measure() * NANOSECONDS
-        return {name: credible(name, rate) for name, rate in _apart(found, trials).items()}
+        texts = (DECODED_TEXT - 1) * trials.rows / _more_bytes(files)
+        return {name: credible(name, rate) for name, rate in _apart(found, trials, texts).items()}
 
 
-def _apart(found: dict[str, float], trials: Trials) -> dict[str, float]:
-    """Rates of steps without what other rates say of the same steps."""
-    decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"])
+def _apart(found: dict[str, float], trials: Trials, texts: float) -> dict[str, float]:
+    """Rates of steps without what other rates say of the same steps.
+
+    `texts` are the further numbers that the texts in a byte take as long as.
+    """
+    decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"] - texts * found["decoded_value"])
     few = few_rows(trials)
     rows = {"build_job": few * found["kept_row"], "driver_build": few * found["driver_row"]}
     builds = {name: found[name] - own for name, own in rows.items()}
     return {**found, **builds, "decoded_byte": decoded}
+
+
+def _more_bytes(files: _Files) -> float:
+    """The bytes of both wide columns beyond those of two columns of numbers."""
+    return _chunk_bytes(files.wide) - _chunk_bytes(files.numbers) * 2 / len(_NAMES)
 
 
 def _chunk_bytes(file: Path) -> int:
@@ -106,7 +116,7 @@ def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     listed = _greatest(whole.where(F.col("a").isin(keys)), 2)
     small = F.broadcast(spark.createDataFrame([(each,) for each in keys], "a int"))
     joined = _greatest(whole.join(small, "a"), 2)
-    more_bytes = _chunk_bytes(files.wide) - _chunk_bytes(files.numbers) * 2 / len(_NAMES)
+    more_bytes = _more_bytes(files)
 
     # A bloom filter is a subquery, which takes its time once: what a second pass over the rows takes are tests alone.
     once, twice = (_repeated(whole, count) for count in (1, 2))
@@ -122,7 +132,8 @@ def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     def both() -> object:
         return wide.agg(F.max("id"), F.max(F.octet_length("text"))).collect()
 
-    # As many values, and more bytes; `_apart` takes the bytes as they are read off.
+    yield "decoded_value", lambda: trials.more(every, two) / (len(_NAMES) - 2) / rows
+    # As many values, and more bytes; `_apart` takes off what other rates say of them.
     yield "decoded_byte", lambda: trials.more(both, two) / more_bytes
     yield "row", lambda: trials.more(kept, every) / rows
     yield "spark_compared", lambda: trials.more(listed, two) / rows

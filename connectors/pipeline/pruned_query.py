@@ -185,19 +185,28 @@ class PrunedQuery:
 
     def _scan_seconds(self, at: int, planned: TableExplanation) -> tuple[float | None, float | None]:
         """Seconds of tasks that a scan is expected to read and decode, with its filters and without them."""
-        limits = self.options.limits
-        is_remote = self.facts is not None and at in self.facts.remote
+        limits, values = self.options.limits, self._decoded_values(at)
+        is_remote, whole = self.facts is not None and at in self.facts.remote, planned.bytes_total
 
         def seconds(nbytes: int | None, files: int | None) -> float | None:
             if nbytes is None or (is_remote and files is None):
                 return None
             requests = (files or 0) * limits.requests_per_file if is_remote else None
-            return limits.costs.reading(nbytes, requests) / NANOSECONDS
+            share = nbytes / whole if whole else 0.0
+            return limits.costs.reading(nbytes, share * values, requests) / NANOSECONDS
 
         return (
             seconds(planned.bytes_kept, planned.files_kept),
             seconds(planned.bytes_total, planned.files_total),
         )
+
+    def _decoded_values(self, at: int) -> float:
+        """The values that a scan without filters decodes, as many as numbers would take the time; 0 if not known."""
+        if self.plan is None or (answer := self.answer) is None:
+            return 0.0
+        statistics = self.pruned_sizes.statistics
+        scan = next(each for each in self.plan.graph.relations if each.id == at)
+        return answered(with_answers(lambda: statistics.rows(scan) * statistics.decoded_values(scan)), answer)
 
     def expected_seconds(self, rates: CostRates | None = None) -> float | None:
         """Seconds that the query is expected to take without filters, by the sizes before pruning.

@@ -172,6 +172,7 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         found.leaves.unpinned,
         found.first_leaf,
         found.equal,
+        plan.used,
         plan.partitions,
         streams=plan.streams,
         broadcast_limit=broadcast_limit(plan.spark),

@@ -14,7 +14,7 @@ class CostRates:
     Scans:
     - `byte`: a byte of a file on this machine; `remote_byte`: one of a store, a hundredth of a
       microsecond at 100 MB/s; `remote_request`: the wait for the first byte of a store's file
-    - `decoded_byte`: a byte of a column chunk, decompressed and decoded by Spark's reader
+    - `decoded_byte`: a byte of a column chunk, decompressed by Spark's reader; `decoded_value`: a number in it
     - `spark_test`: a row tested above the reader by a bloom filter of keys;
       `spark_lookup`: one looked up in a bitmap of keys; `spark_compared`: one compared with ranges or a short list
 
@@ -38,7 +38,8 @@ class CostRates:
     byte: float = 0.8
     remote_byte: float = 10.0
     remote_request: float = 30e6
-    decoded_byte: float = 4.5
+    decoded_byte: float = 1.2
+    decoded_value: float = 4.5
     spark_test: float = 28.0
     spark_lookup: float = 10.0
     spark_compared: float = 8.0
@@ -72,20 +73,26 @@ class CostRates:
     def __str__(self) -> str:
         return ",".join(f"{each.name}={getattr(self, each.name):.4g}" for each in fields(self))
 
-    def reading(self, size: float, requests: float | None) -> float:
-        """Nanoseconds of a core for reading and decoding bytes; `requests` to a store, None on this machine."""
+    def reading(self, size: float, values: float, requests: float | None) -> float:
+        """Nanoseconds of a core for reading bytes of so many values; `requests` to a store, None on this machine."""
+        decoded = size * self.decoded_byte + values * self.decoded_value
         if requests is None:
-            return size * (self.byte + self.decoded_byte)
-        return size * (self.remote_byte + self.decoded_byte) + requests * self.remote_request
+            return size * self.byte + decoded
+        return size * self.remote_byte + decoded + requests * self.remote_request
+
+    @property
+    def most_reading(self) -> float:
+        """Nanoseconds of a core for reading a byte that is a value."""
+        return self.reading(1.0, 1.0, None)
 
     def least_bytes(self, cores: int) -> int:
         """Bytes of a scan for which no build pays, if each byte is a row that is shuffled, sorted and joined."""
-        spent = self.byte + self.decoded_byte + self.shuffled_row
+        spent = self.most_reading + self.shuffled_row
         return int(self.driver_build * cores / spent) if spent else 0
 
     def planned_bytes(self, cores: int) -> int:
         """Bytes of a scan that are read and decoded in the time of planning it by keys."""
-        spent = self.byte + self.decoded_byte
+        spent = self.most_reading
         return int(self.planned_scan * cores / spent) if spent else 0
 
     @property

@@ -153,7 +153,7 @@ class BuildSelection:
             return found
         costs, cores = self.options.limits.costs, self.sizes.cores
         if scanned < costs.planned_bytes(cores):
-            paid, saved = costs.planned_scan / NANOSECONDS, costs.reading(scanned, None) / cores / NANOSECONDS
+            paid, saved = costs.planned_scan / NANOSECONDS, scanned * costs.most_reading / cores / NANOSECONDS
             detail = f"costs {short(paid)} s, saves at most {short(saved)} s: the scan reads {size(scanned)}"
             return Reason(ReasonCode.NOT_WORTH, probe.name, detail)
         return None

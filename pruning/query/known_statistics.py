@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pruning.cost.decoding import decoded_numbers
 from pruning.cost.estimate import Estimate
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.broadcasts import may_be_broadcast
@@ -131,6 +132,12 @@ class KnownStatistics:
     def row_width(self, node: Node) -> float:
         """The bytes of a node's rows beside those of four numbers, by which rates are measured; at least 1."""
         return max(1.0, self._row_bytes(node) / _MEASURED_ROW_BYTES)
+
+    def decoded_values(self, relation: Relation) -> float:
+        """The numbers whose decoding takes as long as that of one row of the columns that a query uses of a scan."""
+        top = zip(relation.output, relation.types, strict=False)
+        used = [type_ for column, type_ in top if type_ and column in self.facts.used]
+        return float(sum(map(decoded_numbers, (*used, *(each.type for each in relation.fields)))))
 
     def files(self, relation: Relation) -> int:
         """Files of a scan's table; 0 if not known."""

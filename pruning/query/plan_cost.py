@@ -1,6 +1,6 @@
 """`PlanCost`: the seconds that scans, operators and whole subtrees of a plan are expected to take.
 
-    seconds = (bytes read * byte + bytes decoded * decoded_byte + rows * the rate of each operator above) / cores
+    seconds = (bytes * (byte + decoded_byte) + values * decoded_value + rows * the rate of each operator above) / cores
 
 An operator counts the rows that reach it. Equal subtrees count as often as the plan has them, although an engine may
 reuse an exchange: estimates of the query are then too high, those of a filter's gain are not.
@@ -54,12 +54,18 @@ class PlanCost:
         return (read * self.per_byte(relation) + rows * self.rates.row) / self._units(relation)
 
     def per_byte(self, relation: Relation) -> float:
-        """Nanoseconds of a core for reading and decoding one byte of a scan."""
-        if relation.id not in self.sizes.remote:
-            return self.rates.reading(1.0, None)
-        read = self.needed_bytes(relation)
-        requests = self.files(relation) * self.cardinalities.limits.requests_per_file
-        return self.rates.reading(read, requests) / read if read else self.rates.reading(1.0, 0.0)
+        """Nanoseconds of a core for reading and decoding one byte of a scan, and the values that lie in it."""
+        read, is_remote = self.needed_bytes(relation), relation.id in self.sizes.remote
+        if not read:
+            return self.rates.reading(1.0, 0.0, 0.0 if is_remote else None)
+        requests = self.files(relation) * self.cardinalities.limits.requests_per_file if is_remote else None
+        return self.rates.reading(read, self._values(relation), requests) / read
+
+    def _values(self, relation: Relation) -> float:
+        """Values that a scan decodes, as many as numbers would take the time."""
+        expected = self.sizes.expected.get(relation.id)
+        rows = self.cardinalities.table_rows(relation) if expected is None else expected.rows
+        return rows * self.sizes.statistics.decoded_values(relation)
 
     def files(self, relation: Relation) -> float:
         """Files that a scan opens: as large a share of its table's as of the rows; 0 if not known."""

@@ -46,6 +46,9 @@ class PlanStatistics(Protocol):
     def row_width(self, node: Node) -> float:
         """The bytes of a node's rows beside those of four numbers, by which rates are measured; at least 1."""
 
+    def decoded_values(self, relation: Relation) -> float:
+        """The numbers whose decoding takes as long as that of one row of the columns that a query uses of a scan."""
+
     def files(self, relation: Relation) -> int:
         """Files of a scan's table; 0 if not known."""
 
@@ -112,6 +115,10 @@ class UnknownStatistics:
     def row_width(self, node: Node) -> float:  # noqa: ARG002 - a protocol's
         """Always 1."""
         return 1.0
+
+    def decoded_values(self, relation: Relation) -> float:  # noqa: ARG002 - a protocol's
+        """Always 0."""
+        return 0.0
 
     def files(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
         """Always 0, which means unknown."""
@@ -207,6 +214,7 @@ class QueryFacts:
     - `files`: scans of files, whose rows may be keys; `unpinned`: those of them that list their files at each run
     - `first_leaf`: the first scan that reads the same files and columns, by `Relation.id`
     - `equal`: the first equal node of nodes that have one, by `Node.id`; empty if the engine reuses no exchange
+    - `used`: columns that some expression or the result uses
     - `partitions`: columns by which Spark itself prunes partitions
     - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
     - `remote`: scans of an object store; `cores`: tasks that the engine runs at a time
@@ -220,6 +228,7 @@ class QueryFacts:
     unpinned: frozenset[int] = frozenset()
     first_leaf: Mapping[int, int] = field(default_factory=dict)
     equal: Mapping[int, int] = field(default_factory=dict)
+    used: frozenset[int] = frozenset()
     partitions: frozenset[int] = frozenset()
     broadcast_limit: int = -1
     remote: frozenset[int] = frozenset()

@@ -135,7 +135,14 @@ class Answers:
         """The facts about the plan."""
         scans = [each for each in self.root.walk() if isinstance(each, Relation)]
         sizes = {each.id: table_of(each).bytes for each in scans}
-        return QueryFacts(sizes, frozenset(sizes), broadcast_limit=BROADCAST_LIMIT, cores=CORES, runs_on_driver=True)
+        return QueryFacts(
+            sizes,
+            frozenset(sizes),
+            used=frozenset(self.used),
+            broadcast_limit=BROADCAST_LIMIT,
+            cores=CORES,
+            runs_on_driver=True,
+        )
 
     def answer(self, request: Request[Any]) -> Any:
         """The answer to a request."""

@@ -39,9 +39,13 @@ class Known(UnknownStatistics):
     together: dict[int, float] = field(default_factory=dict)
     sparse: set[int] = field(default_factory=set)
     least: dict[int, float] = field(default_factory=dict)
+    decoded: dict[int, float] = field(default_factory=dict)
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
+
+    def decoded_values(self, relation: Relation) -> float:
+        return self.decoded.get(relation.id, 0.0)
 
     def files(self, relation: Relation) -> int:
         return self.opened.get(relation.id, 0)

@@ -42,12 +42,12 @@ def test_wrong_rates_are_refused(text, expected):
 
 
 def test_least_bytes_take_as_long_as_the_cheapest_build():
-    rates = replace(NO_COSTS, byte=1.0, decoded_byte=3.0, driver_build=8e6, planned_scan=2e6)
-    # Two cores spend 16 million nanoseconds in 8 milliseconds, which read 4 million bytes.
+    rates = replace(NO_COSTS, byte=1.0, decoded_byte=1.0, decoded_value=2.0, driver_build=8e6, planned_scan=2e6)
+    # Two cores spend 16 million nanoseconds in 8 milliseconds, which read 4 million bytes of which each is a value.
     assert (2_000_000, 4_000_000) == (rates.least_bytes(1), rates.least_bytes(2))
     assert (500_000, 1_000_000) == (rates.planned_bytes(1), rates.planned_bytes(2))
     # Each byte may be a row that goes through a shuffle, a sort and a join.
     rows = replace(rates, exchanged_row=3.0, sorted_row=2.0, joined_row=1.0)
     assert (800_000, 500_000) == (rows.least_bytes(1), rows.planned_bytes(1))
-    nothing = replace(rates, byte=0.0, decoded_byte=0.0)
+    nothing = replace(rates, byte=0.0, decoded_byte=0.0, decoded_value=0.0)
     assert (0, 0) == (nothing.least_bytes(2), nothing.planned_bytes(2))

@@ -41,6 +41,16 @@ def test_scan_takes_its_bytes_and_rows():
     assert pytest.approx((1_000_000 * 5 + 1000 * 7) / 1e9) == cost(star, rates).scan(star.fact)
 
 
+@pytest.mark.parametrize("is_remote", [False, True])
+@pytest.mark.parametrize(("rows", "read"), [(None, 1000), (400, 400)])
+def test_scan_takes_its_values(is_remote, rows, read):
+    star = Star.of(decoded={0: 3.0})
+    rates = replace(NO_COSTS, byte=2.0, remote_byte=2.0, decoded_value=11.0)
+    expected = {} if rows is None else {star.fact.id: Cardinality(rows, 0.5)}
+    found = cost(star, rates, remote={star.fact.id} if is_remote else (), expected=expected)
+    assert pytest.approx((1_000_000 * 2 + read * 3 * 11) / 1e9) == found.scan(star.fact)
+
+
 def test_scan_of_a_store_has_its_own_byte():
     star = Star.of()
     rates = replace(NO_COSTS, byte=2.0, remote_byte=10.0)

@@ -19,7 +19,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Join, Limit, Node, PlanNames, Relation, Sort, SortKey, relations_of
+from pruning.query.plan import Field, Join, Limit, Node, PlanNames, Relation, Sort, SortKey, relations_of
 from pruning.query.plan_statistics import Cardinality, QueryFacts, Sizes, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -775,6 +775,18 @@ def test_build_side_without_a_condition_filters_where_it_has_fewer_keys(probe, b
     asked = with_answers(lambda: list(selection.sound(edge.build_side, edge.probes[0])))
     (found,) = answered(asked, script.answer)
     assert found == edge.build_side if expected else found.reason.code is ReasonCode.UNSELECTIVE_BUILD
+
+
+def test_values_of_the_columns_that_a_query_uses_are_decoded():
+    plans = Plans()
+    types = {"a": "int", "b": "string", "c": "timestamp", "d": "decimal(20,2)", "s": "", "e": "int"}
+    table = replace(plans.table(*types), types=tuple(types.values()))
+    fields = (Field(-1, table.output[4], ("s", "x"), "date"),)
+    table = replace(table, output=(*table.output, -1), fields=fields)
+    facts = QueryFacts({}, frozenset(), used=frozenset(table.output[:5]))
+    # A text takes as long as four numbers, a timestamp as three, a decimal of 128 bits as fifteen.
+    assert 1 + 4 + 3 + 15 + 1 == KnownStatistics(table, facts, OPTIONS).decoded_values(table)
+    assert 1 == KnownStatistics(table, QueryFacts({}, frozenset()), OPTIONS).decoded_values(table)
 
 
 @pytest.mark.parametrize(
