@@ -95,6 +95,21 @@ def test_a_query_may_be_slower_by_a_small_ratio_or_a_fraction_of_a_second(ours, 
     assert expected == told(found, "all 99, once: slowest to stock Spark")
 
 
+@pytest.mark.parametrize(
+    ("ours", "every", "expected"),
+    [
+        (2.0, 1.0, ("1 faster: a1", "missed")),
+        (1.19, 1.0, ("none faster", "met")),
+        (0.24, 0.1, ("none faster", "met")),
+    ],
+)
+def test_every_filter_may_be_faster_by_a_small_ratio_or_a_fraction_of_a_second(ours, every, expected):
+    names = [f"a{number}" for number in range(1, 61)]
+    others = rows(names[1:], pruned=(1, 1.0), always=(1, 1.0))
+    found = {"contest-analyst-sf8": rows(names[:1], pruned=(1, ours), always=(1, every)) + others}
+    assert expected == told(found, "all of `analyst`: faster by every filter")
+
+
 def test_layouts_and_memory_have_targets_of_their_own():
     found = {
         "contest-sf10": rows(layout="partitioned", pruned=(1, 1.0), stock=(1, 1.3)),

@@ -18,7 +18,7 @@ from pruning.query.exchanges import unprunable_fraction
 from pruning.query.join_condition import BuildSide
 from pruning.query.key_origins import domain_from_statistics
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Join, Node, Relation
+from pruning.query.plan import Join, Node, Relation, is_field
 from pruning.query.plan_statistics import QueryFacts
 from pruning.query.requests import (
     A,
@@ -203,8 +203,9 @@ class KnownStatistics:
 
     def may_have_nulls(self, relation: Relation, column: int) -> bool:
         """False where statistics of all files, or of all row groups, prove that a column has no NULL."""
-        files = self._files(relation, column)
-        if isinstance(files, Reason) or not files.containers.is_listed:
+        files = None if is_field(column) else self._files(relation, column)
+        # Writers differ in whether a NULL struct counts for its fields.
+        if files is None or isinstance(files, Reason) or not files.containers.is_listed:
             return True
         if not _may_have_nulls(files):
             return False

@@ -89,6 +89,9 @@ class Expression:
             return parts[0] if self.children[0].kind == "ScalarSubquery" else f"{parts[0]}.{self.text}"
         if kind == "Cast":
             return f"CAST({parts[0]} AS {self.type or 'another type'})"
+        if kind == "CaseWhen":
+            cases = [f" WHEN {when} THEN {then}" for when, then in zip(parts[::2], parts[1::2], strict=False)]
+            return f"CASE{''.join(cases)}{f' ELSE {parts[-1]}' * (len(parts) % 2)} END"
         if kind in _OPERATORS:
             pairs = zip(parts, self.children, strict=True)
             operands = [f"({text})" if each.kind in _OPERATORS else text for text, each in pairs]

@@ -110,8 +110,10 @@ def test_other_keys_reach_no_column(key):
 
 
 def test_conditions_of_a_choice_may_be_of_any_column():
-    path = key_path(call("CaseWhen", call("GreaterThan", ID, number("0")), SMALL, call("IsNull", AT), number("7")))
+    key = call("CaseWhen", call("GreaterThan", ID, number("0")), SMALL, call("IsNull", AT), number("7"))
+    path = key_path(key)
     assert path is not None
+    assert "CASE WHEN k > 0 THEN k WHEN is_null(k) THEN 7 END" == str(key)
     assert (5, (7,)) == (path.column, path.functions[0].constants)
 
 

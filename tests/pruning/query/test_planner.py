@@ -811,6 +811,8 @@ def test_nulls_are_excluded_by_counts_of_all_containers(star, in_files, in_group
     answers = {DescribeFiles: counted(in_files), DescribeRowGroups: counted(in_groups) if in_groups else failed}
     found = Facts.of(star, answers).known
     assert expected is found.may_have_nulls(star.fact, star.fact.output[0])
+    # Writers differ in whether a NULL struct counts for its fields.
+    assert Facts.of(star, {}).known.may_have_nulls(star.fact, -1)
     unlisted = replace(counted((0, 0)).containers, is_listed=False)
     whole = Facts.of(star, {DescribeFiles: replace(counted((0, 0)), containers=unlisted)}).known
     assert whole.may_have_nulls(star.fact, star.fact.output[0])
