@@ -23,12 +23,12 @@ from connectors.columns import Column
 from connectors.registry import open_table
 from connectors.scan.spark_scan import in_bitmap_column, might_contain_column
 from pruning import PruningOptions, pruned_read
-from pruning.cost.decoding import DECODED_TEXT
 from pruning.cost.rates import NANOSECONDS
 from pruning.errors import EnvironmentProblem
 from pruning.keys.bitmap import Bitmap
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
+from pruning.query.decoding import DECODED_TEXT
 from pruning.values.byte_strings import IntArray
 from pruning.values.types import ValueType
 

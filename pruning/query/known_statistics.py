@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pruning.cost.decoding import decoded_numbers
 from pruning.cost.estimate import Estimate
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.broadcasts import may_be_broadcast
+from pruning.query.decoding import decoded_numbers
 from pruning.query.exchange_reuse import ExchangeReuse, SharedExchange
 from pruning.query.exchanges import unprunable_fraction
 from pruning.query.join_condition import BuildSide
