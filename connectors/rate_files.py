@@ -25,7 +25,7 @@ from pruning.errors import EnvironmentProblem
 logger = logging.getLogger("scanprune")
 
 # The version of the file's format, and of the meaning of the rates in it.
-FORMAT = 3
+FORMAT = 4
 LOCAL = "local"
 _NAMES = frozenset(each.name for each in fields(CostRates))
 

@@ -201,7 +201,10 @@ class Place:
 
 
 def locate(schema: Schema, column: FooterColumn, *, case_sensitive: bool) -> Place:
-    """The place of `column` in a file; unknown if two columns match, or the match is no plain leaf."""
+    """The place of `column` in a file; unknown if two columns match, or the match is no plain leaf.
+
+    A field that a file has not is unknown: it may be one that Spark computes while it reads, as parts of a variant.
+    """
     here: Sequence[SchemaNode] = schema.tops
     found: SchemaNode | None = None
     has_null_parents = False
@@ -213,7 +216,7 @@ def locate(schema: Schema, column: FooterColumn, *, case_sensitive: bool) -> Pla
             here = found.children
         matches = _by_id(here, column.field_ids[depth]) if column.field_ids else _by_name(here, part, case_sensitive)
         if not matches and not column.field_ids:
-            return Place(is_missing=column.missing_is_null)
+            return Place(is_missing=column.missing_is_null and len(column.path) == 1)
         if len(matches) != 1:
             return Place()
         found = matches[0]

@@ -33,7 +33,7 @@ from pruning.options import PruningOptions
 from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterPlan, UnusedFilter, unused
-from pruning.query.plan import PlanNames
+from pruning.query.plan import PlanNames, is_field
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import Request, answered, with_answers
 from pruning.reasons import UNFINISHED, Reason, ReasonCode, size
@@ -131,6 +131,7 @@ class PrunedQuery:
             probe.column
             for _, probe in probes
             if (scan := self.scans.get(probe.relation.id)) is not None
+            and not is_field(probe.column)
             and len(builds[probe.column]) <= scan.plan.tested_by_keys(probe.name)
         )
 
@@ -202,8 +203,10 @@ class PrunedQuery:
 
     def _decoded_values(self, at: int) -> float:
         """The values that a scan without filters decodes, as many as numbers would take the time; 0 if not known."""
-        if self.plan is None or (answer := self.answer) is None:
+        if self.plan is None:
             return 0.0
+        # A record that has dropped its plan still has the answers that it was planned by.
+        answer = self.answer or (lambda _: Reason(ReasonCode.STATISTICS_FAILED, _QUERY))
         statistics = self.pruned_sizes.statistics
         scan = next(each for each in self.plan.graph.relations if each.id == at)
         return answered(with_answers(lambda: statistics.rows(scan) * statistics.decoded_values(scan)), answer)

@@ -33,6 +33,7 @@ from pruning.query.plan import (
     SortKey,
     Union,
     columns_by_place,
+    is_field,
 )
 from pruning.query.struct_fields import with_fields
 
@@ -44,6 +45,8 @@ _PASSING = {
     "SubqueryAlias",
     "ReturnAnswer",
 }
+# The keys by which Spark marks structs whose fields are in no file: `_metadata`, and those that it makes of a variant.
+_METADATA, _VARIANT = "__metadata_col", "__VARIANT_METADATA_KEY"
 _DIRECTIONS = ("Ascending", "Descending")
 _NULLS = ("NullsFirst", "NullsLast")
 
@@ -64,7 +67,8 @@ def plan_tree(text: str, described: str) -> tuple[Node, frozenset[int]]:
     """
     reader = _Reader(described.splitlines())
     root = reader.read(json.loads(text))
-    return with_fields(root), frozenset(reader.used).union(root.output, columns_by_place(root))
+    used = frozenset(reader.used).union(root.output, columns_by_place(root))
+    return with_fields(root), frozenset(at for at in used if not is_field(at))
 
 
 @dataclass(slots=True)
@@ -168,7 +172,7 @@ class _Reader:
         match kind:
             case "AttributeReference":
                 type_ = item["dataType"]
-                if _is_struct(type_):
+                if _is_struct(type_) and _METADATA not in (item.get("metadata") or {}):
                     self.structs[_id(item)] = type_
                 return Expression(kind, (), _id(item), _sql_type(type_), str(item["name"])), type_
             case "Alias":
@@ -200,8 +204,13 @@ def _is_struct(type_: Any) -> bool:
 
 
 def _leaves(type_: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The path and the SQL type of each field of a struct that is atomic, but for those that share a name."""
+    """The path and the SQL type of each field of a struct that is atomic, but for those that share a name.
+
+    A struct that Spark makes of a variant has none: no file has its fields.
+    """
     fields = type_["fields"] if _is_struct(type_) else ()
+    if any(_VARIANT in (each.get("metadata") or {}) for each in fields):
+        return
     names = Counter(each["name"] for each in fields)
     for each in fields:
         if names[each["name"]] > 1:

@@ -154,7 +154,7 @@ class BuildSelection:
         costs, cores = self.options.limits.costs, self.sizes.cores
         if scanned < costs.planned_bytes(cores):
             paid, saved = costs.planned_scan / NANOSECONDS, scanned * costs.most_reading / cores / NANOSECONDS
-            detail = f"costs {short(paid)} s, saves at most {short(saved)} s: the scan reads {size(scanned)}"
+            detail = f"costs {short(paid)} s, saves about {short(saved)} s: the scan reads {size(scanned)}"
             return Reason(ReasonCode.NOT_WORTH, probe.name, detail)
         return None
 
@@ -250,7 +250,7 @@ class BuildSelection:
         if self.needs_rows(build_side) and not (self.options.always or self.benefits.may_fit(build_side.node)):
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, which are expected to be too many")
         if build_side.condition.null_aware and (column := self._column_with_nulls(build_side, probe)):
-            return Reason(ReasonCode.NULL_AWARE, column, "statistics do not prove that it has none")
+            return Reason(ReasonCode.NULL_AWARE, column, "statistics do not prove that the column has no NULL")
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         return None

@@ -127,7 +127,8 @@ class KnownStatistics:
 
     def _row_bytes(self, node: Node) -> int:
         """Bytes of an `UnsafeRow`, which has eight for each value, and more for long ones."""
-        return 8 + 8 * len(node.output) + self._ask(DescribeRows(node), node.id).value_bytes
+        columns = sum(not is_field(each) for each in node.output)
+        return 8 + 8 * columns + self._ask(DescribeRows(node), node.id).value_bytes
 
     def row_width(self, node: Node) -> float:
         """The bytes of a node's rows beside those of four numbers, by which rates are measured; at least 1."""
@@ -207,8 +208,8 @@ class KnownStatistics:
         # Writers differ in whether a NULL struct counts for its fields.
         if files is None or isinstance(files, Reason) or not files.containers.is_listed:
             return True
-        if not _may_have_nulls(files):
-            return False
+        if not _may_have_nulls(files) or _has_nulls(files):
+            return _has_nulls(files)
         every = np.arange(len(files.containers))
         if len(every) > self.options.limits.max_footers:
             return True
@@ -356,6 +357,11 @@ def _may_have_nulls(found: ScanContainers) -> bool:
     if found.column is None:
         return True
     return bool(((found.column.null_count != 0) & (found.containers.rows != 0)).any())
+
+
+def _has_nulls(found: ScanContainers) -> bool:
+    """True if a container is known to have a NULL."""
+    return found.column is not None and bool((found.column.null_count > 0).any())
 
 
 def _row_sum(files: ScanContainers) -> int | None:

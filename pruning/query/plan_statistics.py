@@ -62,7 +62,7 @@ class PlanStatistics(Protocol):
         """The least different values of a column that row groups tell; None where bounds or nothing tell of them."""
 
     def may_have_nulls(self, relation: Relation, column: int) -> bool:
-        """False where statistics of all files prove that a column has no NULL."""
+        """False where statistics of all files, or of all row groups, prove that a column has no NULL."""
 
     def is_sparse(self, relation: Relation, column: int) -> bool:
         """True where each row may have another value, or where values repeat, and nothing tells how often."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
+from pruning.query.expressions import EQUALITIES
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -28,6 +29,7 @@ from pruning.query.plan import (
     Relation,
     Sort,
     SortKey,
+    conjuncts_at,
     relations_of,
 )
 
@@ -46,7 +48,16 @@ def with_fields(root: Node) -> Node:
     if not any(each.fields for each in relations):
         return root
     least = min(each.column for relation in relations for each in relation.fields)
-    return _Walk(frozenset(_named(root)), count(least - 1, -1)).down(root)[0]
+    # Spark copies conditions on the fields of one struct to one that is equal to it, which no rule would see.
+    named = frozenset[str]() if _compares_structs(root) else frozenset(_named(root))
+    return _Walk(named, count(least - 1, -1)).down(root)[0]
+
+
+def _compares_structs(root: Node) -> bool:
+    """True if a condition sets columns equal whose type is not atomic, perhaps within others."""
+    conditions = (each.condition for each in root.walk() if isinstance(each, Filter | Join))
+    equalities = (part for each in conditions for _, part in conjuncts_at(each) if part.kind in EQUALITIES)
+    return any(operand.column is not None and not operand.type for part in equalities for operand in part.children)
 
 
 def _named(root: Node) -> Iterator[str]:

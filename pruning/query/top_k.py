@@ -30,6 +30,7 @@ from pruning.query.plan import (
     SortKey,
     Union,
     conjuncts_at,
+    is_field,
 )
 from pruning.reasons import Reason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
@@ -136,6 +137,9 @@ def _below_limit(limit: Limit) -> Iterator[TopK]:
 
 def _proving(node: Node, column: int) -> Iterator[ProbeColumn]:
     match node:
+        case Relation() if is_field(column):
+            # Writers differ in whether a NULL struct counts for its fields, so that rows with a value are not counted.
+            return
         case Relation():
             yield ProbeColumn(node, column)
         case Passthrough():

@@ -21,6 +21,7 @@ from pruning.query.plan import (
     Sort,
     SortKey,
     Union,
+    relations_of,
 )
 from pruning.query.struct_fields import with_fields
 from tests.pruning.plans import call, column, equal, literal
@@ -149,6 +150,17 @@ def test_fields_of_a_union_stay_expressions():
     union = Union(2, 0, "Union", engine_columns(first), (first, second))
     found = with_fields(joined(union, field("id")))
     assert found.condition == equal(field("id"), 50)
+
+
+@pytest.mark.parametrize("kind", ["EqualTo", "EqualNullSafe"])
+def test_fields_of_compared_structs_are_no_columns(kind):
+    """Spark copies conditions on the fields of one to the other, which no rule would see."""
+    other = Expression("AttributeReference", (), 60, "", "s")
+    alike = Join(3, 0, "Join", (6, 7, 60), (scan(), owners(1)), condition=call(kind, STRUCT, other))
+    found = with_fields(filtered(call("GreaterThan", field("id"), literal(5)), alike))
+    assert found.condition == call("GreaterThan", field("id"), literal(5))
+    (relation,) = (each for each in relations_of(found) if each.table == "t")
+    assert ((), (6, 7)) == (relation.fields, relation.output)
 
 
 def test_orders_name_fields():
