@@ -597,7 +597,7 @@ MUTANTS = {
     "an-empty-side-hides-an-error-of-a-subquery": Mutant(
         *(
             "pruning/query/join_condition.py",
-            "if any(not each.subtree_start <= at <= each.id for each in plans):",
+            "if any(not each.contains(at) for each in plans):",
             "if False:",
         ),
         run_of("pruning/query/test_planner.py"),
@@ -797,7 +797,7 @@ MUTANTS = {
         run_of("connectors/delta/test_counts.py"),
     ),
     "an-effect-beside-a-scan-is-overlooked": Mutant(
-        *("pruning/query/effects.py", "and not each.subtree_start <= at <= each.id", "and each.id < at"),
+        *("pruning/query/effects.py", "and not each.contains(at)", "and each.id < at"),
         run_of("pruning/query/test_effects.py"),
     ),
     "a-step-of-a-recursion-runs-once-for-all": Mutant(

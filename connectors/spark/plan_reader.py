@@ -127,11 +127,11 @@ class SparkPlan:
 
         Joins at the places in `sides` get a broadcast hint, unless the query has one itself.
         """
-        inside = {at: other for at, other in others.items() if below.subtree_start <= at <= below.id}
+        inside = {at: other for at, other in others.items() if below.contains(at)}
         # Replacing a node also removes all nodes below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
-        remaining = {at for at in sides if below.subtree_start <= at <= below.id} - gone - inside.keys()
+        remaining = {at for at in sides if below.contains(at)} - gone - inside.keys()
         chosen = {at: sides[at] for at in remaining}
         if not inside and not chosen:
             return self.node(below)

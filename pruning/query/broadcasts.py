@@ -98,7 +98,7 @@ def reuses_kept(
 
 def _has_any(top: Node, places: Collection[int]) -> bool:
     """True if a node of a subtree is at one of the places."""
-    return any(top.subtree_start <= each <= top.id for each in places)
+    return any(map(top.contains, places))
 
 
 def may_be_broadcast(join: Join, side: Node) -> bool:

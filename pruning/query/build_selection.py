@@ -141,7 +141,7 @@ class BuildSelection:
     def _expected_to_run(self, at: int) -> set[int]:
         """Nodes of builds beside scan `at` whose keys count only if the query joins their rows."""
         builds = {each.build_side.node.id: each.build_side.node for each in self.edges}.values()
-        beside = ((each, self._traits_of(each)) for each in builds if not each.subtree_start <= at <= each.id)
+        beside = ((each, self._traits_of(each)) for each in builds if not each.contains(at))
         to_run = (each for each, traits in beside if traits.runs_once and traits.leaves_out and not traits.unrepeatable)
         return {below.id for each in to_run for below in each.walk()}
 
@@ -208,7 +208,7 @@ class BuildSelection:
 
     def _raising_above(self, build_side: BuildSide) -> Iterator[str]:
         inside, own, highest = build_side.node, build_side.join.id, self.sizes.highest
-        again = (at for at in highest if inside.subtree_start <= at <= inside.id and at not in self.sizes.materialized)
+        again = (at for at in highest if inside.contains(at) and at not in self.sizes.materialized)
         for at in again:
             path = (node for node, _ in between(self.root, at) if own < node.id <= highest[at])
             yield from (node.may_raise for node in path if node.may_raise)
@@ -230,9 +230,7 @@ class BuildSelection:
         Conditions that depend on NULL may meet those of an outer join, which no file holds, and bounds do not count the
         rows of a scalar subquery.
         """
-        condition = build_side.condition
-        of_null = condition.null_safe or condition.null_aware
-        unbounded = of_null or build_side.is_widened_bound or build_side.may_raise
+        unbounded = build_side.condition.depends_on_null or build_side.is_widened_bound or build_side.may_raise
         if unbounded or not self._traits_of(build_side.node).leaves_out or self._raises_above(build_side):
             return False
         origins = {each.relation.id for each in origins_of(build_side.node, build_side.key)}

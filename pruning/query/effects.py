@@ -45,5 +45,5 @@ def effect_beside(found: Iterable[Node], at: int, done: Collection[int] = ()) ->
     of a scan may change what is seen beside it, if some rows are left, too. An effect above the scan sees the rows of
     all joins that justify the filter. Nodes `done` have run already, or will in a build whose rows the query joins.
     """
-    beside = (each for each in found if each.id not in done and not each.subtree_start <= at <= each.id)
+    beside = (each for each in found if each.id not in done and not each.contains(at))
     return next(beside, None)

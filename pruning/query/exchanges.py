@@ -55,6 +55,6 @@ def between(top: Node, place: int) -> Iterator[tuple[Node, Node]]:
     """Each node on the path from `top` down to the node at a place, with its child on that path."""
     node = top
     while node.id != place:
-        child = next(each for each in (*node.children, *node.subqueries) if each.subtree_start <= place <= each.id)
+        child = next(each for each in (*node.children, *node.subqueries) if each.contains(place))
         yield node, child
         node = child

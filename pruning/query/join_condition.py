@@ -61,7 +61,12 @@ class JoinCondition:
     @property
     def is_equality(self) -> bool:
         """True for `=` of a join."""
-        return self.bound is None and not self.null_safe and not self.null_aware and not self.is_scalar
+        return self.bound is None and not self.depends_on_null and not self.is_scalar
+
+    @property
+    def depends_on_null(self) -> bool:
+        """True where a NULL matches, or lets nothing pass."""
+        return self.null_safe or self.null_aware
 
     @property
     def is_narrowing(self) -> bool:
@@ -145,8 +150,7 @@ def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
     Empty for conditions that depend on NULL, since an outer join may add a NULL that no table holds, and for a scalar
     subquery.
     """
-    condition = build_side.condition
-    if condition.null_safe or condition.null_aware or condition.is_scalar:
+    if build_side.condition.depends_on_null or build_side.condition.is_scalar:
         return ()
     node, column = build_side.node, build_side.key.column
     while column is not None:
@@ -226,7 +230,7 @@ def has_effect_elsewhere(root: Node, at: int) -> bool:
         plans = [each for each in node.subqueries if not is_one_row(each)]
         if isinstance(node, Join) and JoinType.of(node.type).is_scalar:
             plans.append(node)
-        if any(not each.subtree_start <= at <= each.id for each in plans):
+        if any(not each.contains(at) for each in plans):
             return True
     return False
 

@@ -105,8 +105,8 @@ class JoinGraph:
 
     def against(self, relation: Relation) -> tuple[Reason, ...]:
         """The reasons why comparisons above a scan do not lead to it."""
-        refused = [each.reason for each in self.refused if _is_below(relation, each.probe)]
-        edges = (each for each in self.edges if _is_below(relation, each.probe))
+        refused = [each.reason for each in self.refused if each.probe.contains(relation.id)]
+        edges = (each for each in self.edges if each.probe.contains(relation.id))
         missing = (each for each in edges if all(probe.relation.id != relation.id for probe in each.probes))
         return tuple(dict.fromkeys([*refused, *(stop for each in missing for stop in each.stops)]))
 
@@ -125,10 +125,6 @@ class JoinGraph:
         lines += [_edge_line(each, names) for each in self.edges]
         lines += [f"no edge: {each}" for each in self.refusals]
         return "\n".join(lines)
-
-
-def _is_below(relation: Relation, node: Node) -> bool:
-    return node.subtree_start <= relation.id <= node.id
 
 
 def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[RefusedComparison]]:

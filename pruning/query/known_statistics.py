@@ -208,8 +208,10 @@ class KnownStatistics:
         # Writers differ in whether a NULL struct counts for its fields.
         if files is None or isinstance(files, Reason) or not files.containers.is_listed:
             return True
-        if not _may_have_nulls(files) or _has_nulls(files):
-            return _has_nulls(files)
+        if _has_nulls(files):
+            return True
+        if not _may_have_nulls(files):
+            return False
         every = np.arange(len(files.containers))
         if len(every) > self.options.limits.max_footers:
             return True

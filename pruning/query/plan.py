@@ -124,6 +124,10 @@ class Node:
     is_deterministic: bool = True
     may_raise: str = field(default="", kw_only=True)
 
+    def contains(self, at: int) -> bool:
+        """True for the place of a node of this subtree, the node itself and those of subqueries included."""
+        return self.subtree_start <= at <= self.id
+
     def walk(self) -> Iterator[Node]:
         """Every node of the tree and of its subqueries, parents before children."""
         waiting = [self]

@@ -167,7 +167,7 @@ def _keys(id_: FilterId) -> frozenset[tuple[int, str]]:
 
 
 def _contains(place: Node, runtime_filter: RuntimeFilter) -> bool:
-    return place.subtree_start <= runtime_filter.probe.relation.id <= place.id
+    return place.contains(runtime_filter.probe.relation.id)
 
 
 def _is_inside(id_: FilterId, place: Node) -> bool:

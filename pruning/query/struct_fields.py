@@ -115,9 +115,7 @@ class _Walk:
                 return self._scan(node)
             case Project(made=made) if made is not None:
                 return self._projected(node, made, below)
-            case Filter(condition=Expression() as condition):
-                return self._passed(replace(node, condition=self._rewritten(condition, below)), below)
-            case Join(condition=Expression() as condition):
+            case Filter(condition=Expression() as condition) | Join(condition=Expression() as condition):
                 return self._passed(replace(node, condition=self._rewritten(condition, below)), below)
             case Sort(order=order):
                 return self._passed(replace(node, order=self._ordered(order, below)), below)
