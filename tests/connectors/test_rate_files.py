@@ -41,7 +41,7 @@ def test_written_rates_are_read():
     assert replace(CostRates(), byte=0.25, build_job=5e7) == machine_rates()
     found = json.loads(file.read_text(encoding="utf-8"))
     assert {"format", "date", "cores", "rates"} == found.keys()
-    assert 3 == found["format"]
+    assert 4 == found["format"]
     assert [file] == list(file.parent.iterdir())
 
 
@@ -88,15 +88,15 @@ def test_stores_are_named_by_scheme_and_authority(uri, name):
         ("", "Expecting value"),
         ("{", "Expecting property name"),
         ("[]", "found no 'rates'"),
-        ('{"format": 3}', "found no 'rates'"),
-        ('{"rates": {"byte": 2.0}}', "found format None, expected 3"),
-        ('{"format": 0, "rates": {"byte": 2.0}}', "found format 0, expected 3"),
-        ('{"format": 4, "rates": {"byte": 2.0}}', "found format 4, expected 3"),
-        ('{"format": 3, "rates": {"byte": "2.0"}}', "found '2.0' for 'byte'"),
-        ('{"format": 3, "rates": {"byte": true}}', "found True for 'byte'"),
-        ('{"format": 3, "rates": {"byte": -1}}', "found byte=-1.0, expected nanoseconds"),
-        ('{"format": 3, "rates": {"byte": NaN}}', "found byte=nan, expected nanoseconds"),
-        ('{"format": 3, "rates": {"byte": 1' + "0" * 400 + "}}", "too large"),
+        ('{"format": 4}', "found no 'rates'"),
+        ('{"rates": {"byte": 2.0}}', "found format None, expected 4"),
+        ('{"format": 3, "rates": {"byte": 2.0}}', "found format 3, expected 4"),
+        ('{"format": 5, "rates": {"byte": 2.0}}', "found format 5, expected 4"),
+        ('{"format": 4, "rates": {"byte": "2.0"}}', "found '2.0' for 'byte'"),
+        ('{"format": 4, "rates": {"byte": true}}', "found True for 'byte'"),
+        ('{"format": 4, "rates": {"byte": -1}}', "found byte=-1.0, expected nanoseconds"),
+        ('{"format": 4, "rates": {"byte": NaN}}', "found byte=nan, expected nanoseconds"),
+        ('{"format": 4, "rates": {"byte": 1' + "0" * 400 + "}}", "too large"),
         ("[" * 100_000, "recursion"),
     ],
     ids=["empty", "cut", "list", "rates", "format", "old", "new", "text", "bool", "negative", "nan", "large", "deep"],
@@ -121,7 +121,7 @@ def test_folder_in_the_place_of_a_file_is_ignored():
 
 
 def test_unknown_names_are_left_out(caplog):
-    written(json.dumps({"format": 3, "rates": {"byte": 0.5, "page": 3, "driver": "x"}}))
+    written(json.dumps({"format": 4, "rates": {"byte": 0.5, "page": 3, "driver": "x"}}))
     with caplog.at_level(logging.DEBUG, "scanprune"):
         assert replace(CostRates(), byte=0.5) == machine_rates()
     assert ["Rates of unknown names are left out: driver, page"] == caplog.messages
