@@ -151,7 +151,7 @@ class QueryBuilds:
         here = {
             number: self._here(number, each.plan, each.name, self._limits)
             for number, each in wanted.items()
-            if not each.needs_rows
+            if not each.runs_once
         }
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)

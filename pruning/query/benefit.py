@@ -18,7 +18,7 @@ from pruning.query.cardinality import Cardinalities
 from pruning.query.exchanges import between
 from pruning.query.join_condition import BuildSide
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Filter, Node, Passthrough, Project, Relation
+from pruning.query.plan import Filter, Grouping, Node, Passthrough, Project, Relation
 from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.scan.key_filter import RowWorth
@@ -183,7 +183,7 @@ class Benefits:
         """True where the driver is expected to answer a build by itself, without a job."""
         if not self.runs_on_driver:
             return False
-        below, limits = _filtered(node), self.limits
+        below, limits = _aggregated(node), self.limits
         return (
             min(limits.driver_scan_files, limits.driver_scan_seconds) > 0
             and self.cardinalities.rows(node) <= limits.joined_rows
@@ -340,6 +340,14 @@ def _filtered(node: Node) -> Node:
     while isinstance(node, (Filter, Project)) and not node.subqueries:
         node = node.children[0]
     return node
+
+
+def _aggregated(node: Node) -> Node:
+    """The node of which projections, conditions and aggregates without subqueries make another one."""
+    below = _filtered(node)
+    while isinstance(below, Grouping) and below.kind == "Aggregate" and not below.subqueries:
+        below = _filtered(below.children[0])
+    return below
 
 
 def _scattered(whole: float, keys: float) -> float:

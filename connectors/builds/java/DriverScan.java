@@ -10,11 +10,14 @@ import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
@@ -24,21 +27,26 @@ import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.QueryExecution$;
+import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.RangeExec;
 import org.apache.spark.sql.execution.ScanFileListing;
+import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
+import org.apache.spark.sql.execution.aggregate.SortAggregateExec;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /**
- * The rows of projections and filters over few small files, rows in memory or a range of numbers, computed by Spark's
- * own physical plan on the driver.
+ * The rows of projections, filters and aggregates over few small files, rows in memory or a range of numbers, computed
+ * by Spark's own physical plan on the driver.
  *
  * The plan is an optimised one, and is planned without adaptive execution and without a second optimisation. Its
  * partitions are computed one after the other in a thread of its own, so that nothing of a task stays in the caller's
- * thread. Any other plan, more files, bytes or rows, and any error is a refusal, after which a job decides.
+ * thread. Aggregates get the rows below them as one partition, so that they need no exchange. Any other plan, more
+ * files, bytes or rows, and any error is a refusal, after which a job decides.
  *
  * It relies on QueryExecution.prepareExecutedPlan(), FileSourceScanExec.selectedPartitions() and RDD.iterator().
  */
@@ -46,6 +54,8 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     private static final String SPARKS = "org.apache.spark.sql.catalyst.expressions.";
     private static final java.util.List IN_MEMORY = java.util.Arrays.asList(new Object[] {
         LocalTableScanExec.class, RangeExec.class});
+    private static final java.util.List AGGREGATES = java.util.Arrays.asList(new Object[] {
+        RDDScanExec.class, HashAggregateExec.class, SortAggregateExec.class, SortExec.class});
     private static final java.util.List OPERATORS = java.util.Arrays.asList(new Object[] {
         WholeStageCodegenExec.class, InputAdapter.class, ProjectExec.class, FilterExec.class,
         ColumnarToRowExec.class});
@@ -54,6 +64,7 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     private final java.util.List formats;
     private final java.util.ArrayList rows = new java.util.ArrayList();
     private AttributeSet stored;
+    private LogicalPlan lowestAggregate;
     private int most;
     private int mostFiles;
     private long mostBytes;
@@ -127,7 +138,9 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         boolean isOfFiles = node instanceof LogicalRelation
             && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
         boolean isScan = !node.isStreaming() && (isOfFiles || node instanceof LocalRelation || node instanceof Range);
-        if (!isScan && !(node instanceof Project) && !(node instanceof Filter)) {
+        if (node instanceof Aggregate) {
+            lowestAggregate = node;
+        } else if (!isScan && !(node instanceof Project) && !(node instanceof Filter)) {
             throw new UnsupportedOperationException("it has a " + node.nodeName());
         }
         scala.collection.Iterator expressions = node.expressions().iterator();
@@ -135,6 +148,12 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
             check((Expression) expressions.next());
         }
         if (isScan) {
+            // Rows of a range are not counted where each goes to another operator by itself.
+            if (lowestAggregate != null && node instanceof Range
+                && ((Range) node).numElements().$greater(scala.math.BigInt.apply(mostRows))) {
+                stop("it reads more than " + mostRows + " rows");
+                throw new IllegalStateException(stopped);
+            }
             stored = node.outputSet();
         } else {
             check((LogicalPlan) node.children().head());
@@ -149,9 +168,12 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         String name = expression.getClass().getName();
         boolean isColumn = expression.getClass() == AttributeReference.class
             && !MetadataAttribute$.MODULE$.isValid(((AttributeReference) expression).metadata());
-        boolean isPlain = name.startsWith(SPARKS) && name.indexOf('.', SPARKS.length()) < 0
+        String ownName = name.substring(name.startsWith(SPARKS) ? SPARKS.length() : 0);
+        boolean isAggregate = ownName.startsWith("aggregate.");
+        boolean isPlain = name.startsWith(SPARKS) && ownName.lastIndexOf('.') == (isAggregate ? 9 : -1)
             && expression.getClass().getClassLoader() == Expression.class.getClassLoader()
-            && expression.deterministic() && !expression.stateful() && !(expression instanceof Unevaluable)
+            && expression.deterministic() && !expression.stateful()
+            && (expression.getClass() == AggregateExpression.class || !(expression instanceof Unevaluable))
             && !(expression instanceof RuntimeReplaceable) && !(expression instanceof UserDefinedExpression)
             && !(expression instanceof PlanExpression) && !(expression instanceof HigherOrderFunction);
         if (!isColumn && !isPlain) {
@@ -163,7 +185,8 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
      * Plans the rows while the session is the active one, which the physical plan holds.
      */
     public Object apply() {
-        SparkPlan physical = QueryExecution$.MODULE$.prepareExecutedPlan(session, plan);
+        LogicalPlan below = lowestAggregate == null ? plan : (LogicalPlan) lowestAggregate.children().head();
+        SparkPlan physical = QueryExecution$.MODULE$.prepareExecutedPlan(session, below);
         check(physical);
         confs = (java.util.Properties) session.sparkContext().getLocalProperties().clone();
         scala.collection.Iterator all = session.sessionState().conf().getAllConfs().iterator();
@@ -175,10 +198,46 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
             }
         }
         partitions = physical.execute();
+        if (lowestAggregate != null) {
+            partitions = aggregated(below);
+        }
         partitions.partitions();
         thread = new Thread(this, "scanprune rows of a build");
         thread.setDaemon(true);
         return null;
+    }
+
+    /**
+     * The rows of the aggregates over those of the partitions. Without a partition they would not give their one row.
+     */
+    private RDD aggregated(LogicalPlan below) {
+        RDD all = partitions.getNumPartitions() > 0
+            ? partitions.coalesce(1, false, scala.Option.empty(), null)
+            : session.sparkContext().parallelize(scala.collection.immutable.Nil$.MODULE$, 1, partitions.elementClassTag());
+        LogicalPlan rows = RddRelation.of(session, below, all, SinglePartition$.MODULE$, scala.math.BigInt.apply(1),
+            scala.Option.empty());
+        SparkPlan physical = QueryExecution$.MODULE$.prepareExecutedPlan(session, over(rows, plan));
+        checkAggregates(physical);
+        return physical.execute();
+    }
+
+    /**
+     * The operators from a node down to the lowest aggregate, over these rows.
+     */
+    private LogicalPlan over(LogicalPlan rows, LogicalPlan node) {
+        LogicalPlan child = node == lowestAggregate ? rows : over(rows, (LogicalPlan) node.children().head());
+        java.util.List children = java.util.Collections.singletonList(child);
+        return (LogicalPlan) node.withNewChildren(
+            scala.jdk.javaapi.CollectionConverters.asScala(children).toIndexedSeq());
+    }
+
+    private void checkAggregates(SparkPlan node) {
+        if (!OPERATORS.contains(node.getClass()) && !AGGREGATES.contains(node.getClass())) {
+            throw new UnsupportedOperationException("it is planned with a " + node.getClass().getSimpleName());
+        }
+        if (node.getClass() != RDDScanExec.class) {
+            checkAggregates((SparkPlan) node.children().head());
+        }
     }
 
     private void check(SparkPlan node) {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.builds import materialized
@@ -20,6 +20,7 @@ from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.columns import quoted
 from connectors.jobs.runner import BuildScheduler
 from connectors.registry import optimized
+from connectors.spark.jvm import frame_of
 from pruning import PruningCache, explain
 from pruning.limits import Limits
 from pruning.options import PruningOptions
@@ -31,6 +32,7 @@ from tests.oracle.lakes import Layout, spark_frame, write
 pytestmark = pytest.mark.spark
 
 OPTIONS = PATIENT
+FEW = replace(OPTIONS.limits, joined_rows=20)
 # Two files of at most two row groups.
 LAYOUT = Layout(file_rows=25, group_rows=15)
 TABLES = tuple(name for name in tables() if name != "unsigned")
@@ -168,6 +170,48 @@ def test_lists_and_ranges_take_no_job(spark, text, count):
     assert before == jobs(spark)
     nothing_is_left(spark)
     agreed(spark, spark.sql(text))
+
+
+AGGREGATES = {
+    "SELECT max(n) AS m FROM rows": 1,
+    "SELECT max(word), min(n) FROM rows": 1,
+    "SELECT max(n) + 1 AS m FROM rows WHERE n < 0": 1,
+    "SELECT word FROM rows GROUP BY word": 300,
+    "SELECT DISTINCT n % 7 AS k FROM rows WHERE n > 50": 7,
+    "SELECT n % 7 AS k, count(*) AS c, sum(n), avg(n), count(DISTINCT word) FROM rows GROUP BY 1 HAVING c > 42": 6,
+    "SELECT max(k) FROM (SELECT n % 7 AS k, count(*) AS c FROM rows GROUP BY 1) WHERE c > 42": 1,
+    "SELECT max(id) FILTER (WHERE id % 2 = 0) FROM range(0, 1000, 1, 4)": 1,
+    "SELECT k, max(v) FROM VALUES (1, 'a'), (1, 'b'), (NULL, 'c'), (NULL, NULL) AS t(k, v) GROUP BY k": 2,
+    "SELECT d, count(*) FROM VALUES (-0.0D), (0.0D), (CAST('NaN' AS DOUBLE)), (NULL) AS t(d) GROUP BY d": 3,
+}
+
+
+@pytest.mark.quick(4)
+@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.parametrize("text", AGGREGATES)
+def test_aggregates_take_no_job(spark, numbers, text, files):
+    numbers("delta", rows=300, files=files).createOrReplaceTempView("rows")
+    plan, before = optimized(spark.sql(text)), jobs(spark)
+    here = driver_rows(spark, plan, "k", OPTIONS.limits)
+    assert isinstance(here, MaterializedBuild)
+    assert (AGGREGATES[text], before) == (here.count, jobs(spark))
+    nothing_is_left(spark)
+    assert sorted_rows(spark, here, plan) == sorted_rows(spark, local_rows(spark, plan, "k"), plan)
+
+
+def sorted_rows(spark, build: MaterializedBuild | TooMany, plan) -> list[str]:
+    assert isinstance(build, MaterializedBuild)
+    return sorted(map(repr, frame_of(spark, build.as_relation(plan)).collect()))
+
+
+def test_aggregates_that_raise_or_read_too_much_are_left_to_a_job(spark, conf, numbers, why):
+    conf("spark.sql.ansi.enabled", "true")
+    numbers(rows=10_000).createOrReplaceTempView("rows")
+    assert "overflow" in why(spark.sql("SELECT sum(9223372036854775807 - n) FROM rows")).lower()
+    assert "it reads more than 99 rows" in why(spark.sql("SELECT max(n) FROM rows"), Limits(driver_scan_rows=99))
+    assert "it reads more than" in why(spark.sql("SELECT max(id % 1000) FROM range(1000000000)"))
+    assert isinstance(driver_rows(spark, optimized(spark.sql("SELECT n FROM rows GROUP BY n")), "k", FEW), TooMany)
+    nothing_is_left(spark)
 
 
 def test_long_range_is_left_to_a_job(spark, why):
@@ -344,7 +388,9 @@ def test_plans_that_are_not_surely_the_same_are_run_as_jobs(spark, numbers, why,
         "exists(array(n, 1), x -> x = 2)": "it has a ArrayExists",
     }.items():
         assert reason in why(df.where(other)), other
-    assert "it has a Aggregate" in why(df.groupBy("n").count())
+    assert "it is planned with a ObjectHashAggregateExec" in why(df.groupBy("n").agg(F.percentile("n", 0.5)))
+    assert "it has a Window" in why(df.select(F.max("n").over(Window.partitionBy("word"))))
+    assert "it has a Join" in why(df.join(df.groupBy("word").count(), "word"))
     assert "it has a LogicalRDD" in why(spark.createDataFrame([(1,)], "n int"))
     assert "it has a OneRowRelation" in why(spark.sql("SELECT 1 AS n"))
     assert "it has a ArrowEvalPython" in why(df.select(F.udf(lambda n: n + 1, "int")("n")))
