@@ -26,8 +26,9 @@ from connectors.pipeline.query_run import query_facts
 from connectors.spark.plan_reader import SparkPlan
 from connectors.spark.session import COUNTABLE
 from pruning import PruningOptions, prune, report
+from pruning.query.edges import Edge
 from pruning.query.filter_plan import FilterPlan
-from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.requests import answered
 from sample_data.tpcds import generate

@@ -93,7 +93,7 @@ class Limits(ExecutionLimits):
     inner_job_share: float = limit(
         1.0,
         "share",
-        "each join, aggregate, sort or window inside of a build takes so much of its job's latency",
+        "each join, aggregate, limit or window inside of a build takes so much of its job's latency",
         0.0,
         0.0,
         1.0,

@@ -26,6 +26,7 @@ from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Expression, Node, Relation
 from pruning.query.planner_requests import PruneScan
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan.disjunction import any_of
 from pruning.scan.key_filter import RowWorth
 from pruning.scan.pushdown import PushdownCapabilities
 
@@ -118,11 +119,24 @@ class QueryScans:
             Collected(KeyInput((plan_column(found.table, request.relation, column),), None), filter_, None, None)
             for column, filter_ in request.first_rows
         ]
+        any_of = [self._any_of(each, request, found) for each in request.any_of]
         collected = collect_all(self.metadata.plan.spark, keys, self.options, exact=False)
         known = [
             replace(each, filter=replace(each.filter, worth=told)) for each, told in zip(collected, worth, strict=True)
         ]
-        return [*known, *first_rows]
+        return [*known, *first_rows, *any_of]
+
+    def _any_of(self, operands: Sequence[tuple[int, KeySummary]], request: PruneScan, found: PlanTable) -> Collected:
+        """The filter that a row passes if it has a key of one of several columns."""
+        keys = [KeyInput((plan_column(found.table, request.relation, at),), summary) for at, summary in operands]
+        collected = collect_all(self.metadata.plan.spark, keys, self.options, exact=False)
+        possible = [each for each in collected if not each.filter.is_empty]
+        if len(possible) <= 1:
+            return (*possible, *collected)[0]
+        columns = {column.name: column for each in possible for column in each.columns}
+        return Collected(
+            KeyInput(tuple(columns.values()), None), any_of([each.filter for each in possible]), None, None
+        )
 
 
 def _static(
@@ -133,4 +147,6 @@ def _static(
 
 def _filtered(request: PruneScan) -> set[int]:
     """The ids of the columns that a request filters."""
-    return {*request.keys, *(at for several in request.tuples for at in several), *dict(request.first_rows)}
+    in_tuples = (at for several in request.tuples for at in several)
+    in_any_of = (at for several in request.any_of for at, _ in several)
+    return {*request.keys, *in_tuples, *in_any_of, *dict(request.first_rows)}

@@ -24,7 +24,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import ScanPlan, no_row_matches, plan_scan
-from pruning.scan.skipping import column_domains, prune_by_filters, prune_containers
+from pruning.scan.skipping import column_domains, prune_by_filters, prune_containers, tested_columns
 from pruning.scan.statistics import Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -56,7 +56,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
 ) -> ScanDecision:
     """The decision from statistics of all files and of the row groups of kept files."""
     domains = column_domains(filters)
-    columns = tuple(probes[name] for name in domains)
+    columns = tuple(probes[name] for name in tested_columns(filters))
     files = table.files(columns)
     nothing_matches = no_row_matches(filters, domains)
     kept = prune_by_filters(files, filters).kept & (not nothing_matches)

@@ -83,6 +83,11 @@ def tuple_ranges_sql(columns: Sequence[str], predicate: PushedTupleRanges) -> st
     return f"{first} IS NOT NULL AND {second} IS NOT NULL AND ({either})"
 
 
+def disjunction_sql(operands: Sequence[tuple[str, RangeSet]]) -> str:
+    """A predicate that is TRUE exactly where one of several columns (SQL texts) lies in its ranges."""
+    return " OR ".join(ranges_sql(column, ranges) for column, ranges in operands)
+
+
 def _tuple_range_sql(  # noqa: PLR0913, PLR0917 - two columns, and two ends of two codes
     first: str, second: str, types: tuple[ValueType, ValueType], low: int, low2: int, high: int, high2: int
 ) -> str:

@@ -15,15 +15,24 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.base import Table
 from connectors.columns import Column, quoted
-from connectors.scan.literals import hidden_sql, in_list_sql, points_sql, ranges_sql, tuple_ranges_sql
+from connectors.scan.literals import (
+    disjunction_sql,
+    hidden_sql,
+    in_list_sql,
+    points_sql,
+    ranges_sql,
+    tuple_ranges_sql,
+)
 from connectors.spark.jvm import JavaFile, column_of_java, has_jvm, instance, jvm_session
 from connectors.spark.scan_text import with_scan_text
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.bitmap import Bitmap
 from pruning.keys.xxhash64 import SPARK_SEED
 from pruning.limits import Limits
+from pruning.scan.disjunction import PushedDisjunction
 from pruning.scan.pushdown import PushedPredicate
-from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
+from pruning.scan.scan_plan import FilterDecision, JointPredicate, RowFilter, ScanPlan
+from pruning.scan.tuple_pushdown import PushedTupleRanges
 from pruning.values.types import ValueType
 
 _KEY = "__scanprune_key_"
@@ -72,10 +81,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
         if not any(_implies(decision, predicate) for decision in plan.decisions)
     ]
     conditions = [_pushed(columns[predicate.column], predicate) for predicate in predicates]
-    conditions += [
-        tuple_ranges_sql([columns[name].sql for name in predicate.columns], predicate)
-        for predicate in plan.tuple_predicates
-    ]
+    conditions += [_pushed_together(columns, predicate) for predicate in plan.joint_predicates]
     conditions += [
         _literal_test(decision, each.columns[0], limits)
         for decision, each in tested
@@ -92,6 +98,14 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
 def _pushed(column: Column, predicate: PushedPredicate) -> str:
     found = ranges_sql(column.sql, predicate.ranges)
     return f"({found} OR {column.sql} IS NULL)" if predicate.null else found
+
+
+def _pushed_together(columns: Mapping[str, Column], predicate: JointPredicate) -> str:
+    match predicate:
+        case PushedTupleRanges():
+            return tuple_ranges_sql([columns[name].sql for name in predicate.columns], predicate)
+        case PushedDisjunction():
+            return disjunction_sql([(columns[name].sql, ranges) for name, ranges in predicate.operands])
 
 
 def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:

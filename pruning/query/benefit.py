@@ -8,7 +8,7 @@ next to each other, which skips most containers, or anywhere, which skips fewest
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pruning.cost.estimate import Estimate
@@ -18,7 +18,7 @@ from pruning.query.cardinality import Cardinalities
 from pruning.query.exchanges import between
 from pruning.query.join_condition import BuildSide
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Filter, Grouping, Node, Passthrough, Project, Relation
+from pruning.query.plan import Filter, GlobalAggregate, Grouping, Limit, Node, Passthrough, Project, Relation
 from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.scan.key_filter import RowWorth
@@ -204,11 +204,7 @@ class Benefits:
             return 0.0
         if self.is_on_driver(node):
             return self.rates.driver_build / NANOSECONDS
-        inner = sum(
-            len(each.children) > 1 or not isinstance(each, (Filter, Project, Passthrough))
-            for each in node.walk()
-            if each.children and each.id not in self.sizes.materialized
-        )
+        inner = sum(_is_stage(each) for each in node.walk() if each.id not in self.sizes.materialized)
         return self.rates.build_job * (1 + self.limits.inner_job_share * inner) / NANOSECONDS
 
     def query(self, root: Node) -> float:
@@ -256,6 +252,22 @@ class Benefits:
         kept = (keys.near.expected + keys.scattered.expected) / 2
         left = before.under(probe.column, self._read(keys.passing.expected, kept), kept)
         return Effect(Estimate.around(max(0.0, least), max(0.0, (near + scattered) / 2), max(0.0, most)), left)
+
+    def saved_by_any(self, operands: Sequence[tuple[BuildSide, ProbeColumn]]) -> Estimate:
+        """Seconds that skipped containers save if a row of a scan has to have a key of one of several columns."""
+        (build_side, probe), kept = operands[0], self.kept_by_any(operands)
+        work = self.cost.way(build_side.join, probe.relation), 0.0
+        # Rows are not tested, so that all of a container pass.
+        low, expected, high = (self._saved(probe, Remaining(), share, share, work) for share in kept)
+        return Estimate.around(max(0.0, high), max(0.0, expected), max(0.0, low))
+
+    def kept_by_any(self, operands: Sequence[tuple[BuildSide, ProbeColumn]]) -> tuple[float, float, float]:
+        """The least, the expected and the greatest share of bytes in containers that keys of one operand keep."""
+        found = [self._keys_of(build_side, probe) for build_side, probe in operands]
+        expected = sum(each.near.expected + each.scattered.expected for each in found) / 2
+        shares = sum(each.near.low for each in found), expected, sum(each.scattered.high for each in found)
+        low, middle, high = (min(1.0, each) for each in shares)
+        return low, middle, high
 
     def _at_present(self, relation: Relation) -> Remaining:
         """The whole of a scan as it is now, with the shares of values to which keys have restricted its columns."""
@@ -340,6 +352,15 @@ def _filtered(node: Node) -> Node:
     while isinstance(node, (Filter, Project)) and not node.subqueries:
         node = node.children[0]
     return node
+
+
+def _is_stage(node: Node) -> bool:
+    """True for an operator that waits for all rows below it, which come from several tasks."""
+    if not node.children or isinstance(node, (Filter, Project, Passthrough)) or node.kind == "LocalLimit":
+        return False
+    below = _filtered(node.children[0])
+    comes_from_one = isinstance(below, GlobalAggregate) or (isinstance(below, Limit) and below.kind == "GlobalLimit")
+    return len(node.children) > 1 or not comes_from_one
 
 
 def _aggregated(node: Node) -> Node:

@@ -12,11 +12,13 @@ from pruning.cost.estimate import short
 from pruning.cost.rates import NANOSECONDS
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.benefit import Benefits
+from pruning.query.disjunctions import Disjunction
+from pruning.query.edges import Edge
 from pruning.query.effects import effect_beside, effects
 from pruning.query.exchanges import between
 from pruning.query.expressions import static_domains
 from pruning.query.join_condition import BuildSide, fallback_build_sides
-from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import conditions_of, origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
@@ -109,6 +111,7 @@ class BuildSelection:
     benefits: Benefits
     equal: Collection[int] = ()
     effects: Sequence[Node] = ()
+    disjunctions: Sequence[Disjunction] = ()
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
     _raising: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -118,7 +121,7 @@ class BuildSelection:
         benefits = Benefits.of(sizes, options.limits, facts)
         several = {*(facts.equal if facts else ()), *_in_steps(graph.root)}
         beside = tuple(effects(graph.root))
-        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside)
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside, graph.disjunctions)
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -173,6 +176,10 @@ class BuildSelection:
             yield RefusedBuild(build_side, refused)
         for each in parts:
             yield from self.sound(each, probe)
+
+    def why_not(self, build_side: BuildSide, probe: ProbeColumn) -> Reason | None:
+        """The reason why a build side may not be run for a scan; None if it may."""
+        return self.why_unsound(probe) or self._why_not_run(build_side, probe)
 
     def parts(self, build_side: BuildSide, probe: ProbeColumn) -> Iterator[BuildSide]:
         """The sound build sides below the joins of a build side: cheaper ones, whose keys let more rows pass."""

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from pruning.query.benefit import Benefits, Remaining
 from pruning.query.build_selection import BuildSelection
+from pruning.query.join_condition import BuildSide
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Relation
 from pruning.query.plan_statistics import Cardinality, Sizes
 from pruning.query.runtime_filter import RuntimeFilter, one_by_build
@@ -27,14 +29,19 @@ def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) 
             continue
         relation, node = each.probe.relation, each.build_side.node
         _, before = left.get(relation.id, (relation, None))
-        union = [each, *(by_id[at] for at in each.united if at in by_id)]
-        left[relation.id] = relation, _left(union, before, benefits)
-        values = sizes.statistics.domain_size(relation, each.probe.column)
-        share = _share(union, benefits)
-        if values is not None:
-            columns = applied.setdefault(relation.id, {})
-            # Further keys of a column leave no more of its values than the fewest.
-            columns[each.probe.column] = min(share * values, columns.get(each.probe.column, values))
+        if each.any_of:
+            if each.id == min(each.id, *each.any_of):
+                operands = [(by_id[at].build_side, by_id[at].probe) for at in (each.id, *each.any_of)]
+                left[relation.id] = relation, _left_by_any(operands, before, benefits)
+        else:
+            union = [each, *(by_id[at] for at in each.united if at in by_id)]
+            left[relation.id] = relation, _left(union, before, benefits)
+            values = sizes.statistics.domain_size(relation, each.probe.column)
+            share = _share(union, benefits)
+            if values is not None:
+                columns = applied.setdefault(relation.id, {})
+                # Further keys of a column leave no more of its values than the fewest.
+                columns[each.probe.column] = min(share * values, columns.get(each.probe.column, values))
         if each.build_side.condition.is_equality and benefits.fits(node):
             materialized |= {below.id for below in node.walk()}
             rows[node.id] = int(benefits.cardinalities.rows(node))
@@ -59,6 +66,15 @@ def _share(union: Sequence[RuntimeFilter], benefits: Benefits) -> float:
     """The share of values that are keys of one of the builds."""
     shares = (benefits.cardinalities.partner_share(each.build_side, each.probe) for each in one_by_build(union))
     return min(1.0, sum(each.expected for each in shares))
+
+
+def _left_by_any(
+    operands: Sequence[tuple[BuildSide, ProbeColumn]], before: Remaining | None, benefits: Benefits
+) -> Remaining:
+    """The part of a scan that the operands of an OR leave: containers with a key of one of them."""
+    _, kept, _ = benefits.kept_by_any(operands)
+    known = before or Remaining()
+    return replace(known, rows=known.rows * kept, bytes=known.bytes * kept)
 
 
 def _left(union: Sequence[RuntimeFilter], before: Remaining | None, benefits: Benefits) -> Remaining:

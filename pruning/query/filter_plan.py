@@ -11,9 +11,11 @@ from functools import partial
 
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection, RefusedBuild
+from pruning.query.disjunction_choice import ready_disjunction, unused_disjunctions
+from pruning.query.edges import Edge
 from pruning.query.expected_sizes import expected_sizes
 from pruning.query.filter_choice import FilterChoice, choose, look_up_benefits
-from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
@@ -99,8 +101,8 @@ def ready_filters(
     """The filters that wait for no other, without those that are `done`, and why others are left out.
 
     A build waits for a filter that makes it smaller. If two builds would wait for each other, the smaller runs first,
-    so there is always one that waits for none. The filters of a union run together. Metadata bounds keys once no build
-    is worth running.
+    so there is always one that waits for none. The filters of a union run together. Those of an OR come after all
+    others, and metadata bounds keys once no build is worth running.
     """
     candidates = yield from _candidates(selection)
     chosen, refusals = yield from _chosen(candidates, selection, done)
@@ -111,6 +113,9 @@ def ready_filters(
         first = {ordered[0].id, *ordered[0].united}
         ready = tuple(each for each in ordered if each.id in first)
         ready = () if any(each.needs_rows for each in ready) else ready
+    if not ready:
+        ready, against = yield from ready_disjunction(selection, done)
+        refusals |= dict.fromkeys(against)
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
         bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
@@ -251,7 +256,8 @@ def unused(
             for reason in dict.fromkeys((*each.reasons, *repeated, *against))
             if reason.code not in _OF_OTHERS or each.place not in filtered
         )
-    return tuple(remaining)
+    operands = yield from unused_disjunctions(selection, done)
+    return (*remaining, *(UnusedFilter(*each) for each in operands))
 
 
 def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> bool:

@@ -11,11 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from math import prod
 
-from pruning.keys.summary import COMPARISONS, Bound, KeySummary
+from pruning.keys.summary import COMPARISONS, KeySummary
+from pruning.query.disjunctions import Disjunction, disjunctions_of
+from pruning.query.edges import Edge, RefusedComparison, build_side_of, edge_to
 from pruning.query.equal_columns import EqualColumns
 from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of, sides_of
-from pruning.query.key_functions import key_path
-from pruning.query.lineage import ProbeColumn, computed, stop, trace_key
+from pruning.query.lineage import computed, stop
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -33,41 +34,17 @@ from pruning.reasons import Reason, ReasonCode
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """One comparison of a join, in the direction from build to probe.
-
-    `probes` are the scans that the walk from the probe key reached, `stops` the reasons where it ended above a scan.
-    """
-
-    join: Join | Filter
-    build_side: BuildSide
-    probe: Node
-    probe_key: Expression
-    probes: tuple[ProbeColumn, ...]
-    stops: tuple[Reason, ...]
-
-    @property
-    def type(self) -> str:
-        """The type of the join, `Scalar` for a filter by a subquery."""
-        return self.join.type if isinstance(self.join, Join) else "Scalar"
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedComparison:
-    """The reason against a comparison that is not an edge, and the node whose scans it could have filtered."""
-
-    probe: Node
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Every edge of a query, the comparisons that are not edges, and the columns that are equal."""
+    """Every edge of a query, the comparisons that are not edges, and the columns that are equal.
+
+    The keys of no edge of `disjunctions` filter a scan by themselves.
+    """
 
     root: Node
     edges: tuple[Edge, ...]
     refused: tuple[RefusedComparison, ...]
     equal: EqualColumns
+    disjunctions: tuple[Disjunction, ...] = ()
 
     @staticmethod
     def of(root: Node, *, equivalence: bool = True, by_file: bool = False) -> JoinGraph:
@@ -79,10 +56,14 @@ class JoinGraph:
         """
         edges: list[Edge] = []
         refused: list[RefusedComparison] = []
+        filters = [] if by_file else [node for node in root.walk() if isinstance(node, Filter)]
+        disjunctions = [found for each in filters for found in disjunctions_of(each, equivalence=equivalence)]
+        marking = frozenset[int]().union(*(each.joins for each in disjunctions))
         for node in root.walk():
             match node:
                 case Join():
                     found, others = _edges(node, equivalence=equivalence)
+                    others = [each for each in others if node.id not in marking or each.probe is not node.left]
                 case Filter():
                     found, others = _scalar_edges(node, equivalence=equivalence)
                 case _:
@@ -91,7 +72,10 @@ class JoinGraph:
             refused += others
         equal = EqualColumns.of(root)
         sound = edges if by_file else [_with_sound_probes(each, equal) for each in edges]
-        return JoinGraph(root, tuple(sound), tuple(refused), equal)
+        sound_operands = (
+            each.with_edges([_with_sound_probes(edge, equal) for edge in each.edges]) for each in disjunctions
+        )
+        return JoinGraph(root, tuple(sound), tuple(refused), equal, tuple(sound_operands))
 
     @property
     def refusals(self) -> tuple[Reason, ...]:
@@ -106,7 +90,8 @@ class JoinGraph:
     def against(self, relation: Relation) -> tuple[Reason, ...]:
         """The reasons why comparisons above a scan do not lead to it."""
         refused = [each.reason for each in self.refused if each.probe.contains(relation.id)]
-        edges = (each for each in self.edges if each.probe.contains(relation.id))
+        operands = (edge for each in self.disjunctions for edge in each.edges)
+        edges = (each for each in (*self.edges, *operands) if each.probe.contains(relation.id))
         missing = (each for each in edges if all(probe.relation.id != relation.id for probe in each.probes))
         return tuple(dict.fromkeys([*refused, *(stop for each in missing for stop in each.stops)]))
 
@@ -148,8 +133,8 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[RefusedCo
             elif not join.is_deterministic:
                 refused.append(RefusedComparison(probe_side, stop(join, ReasonCode.NONDETERMINISTIC, str(part))))
             else:
-                build_side = _build_side(join, part, path, build, COMPARISONS[part.kind][probe])
-                edges.append(_edge(build_side, probe_side, part.children[probe], equivalence=equivalence))
+                build_side = build_side_of(join, part, path, build, COMPARISONS[part.kind][probe])
+                edges.append(edge_to(build_side, probe_side, part.children[probe], equivalence=equivalence))
     return edges, refused
 
 
@@ -166,7 +151,7 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
         elif not filter_.is_deterministic:
             refused.append(RefusedComparison(child, stop(filter_, ReasonCode.NONDETERMINISTIC, str(part))))
         else:
-            edges.append(_edge(build_side, child, probe_key, equivalence=equivalence))
+            edges.append(edge_to(build_side, child, probe_key, equivalence=equivalence))
     for _, part in conjuncts_at(filter_.condition):
         if part.kind in COMPARISONS and part.columns and part not in found and any(scalar_subqueries(part)):
             refused.append(RefusedComparison(child, computed(part)))
@@ -191,7 +176,7 @@ def _null_aware_edge(join: Join, part: Expression, path: tuple[int, ...], *, equ
         left, right = sides
         condition = JoinCondition(join, (*path, at, left), null_aware=True)
         build_side = BuildSide(join.left, equality.children[left], condition)
-        edge = _edge(build_side, join.right, equality.children[right], equivalence=equivalence)
+        edge = edge_to(build_side, join.right, equality.children[right], equivalence=equivalence)
         probes = tuple(
             each for each in edge.probes if not each.functions and _gives_all_rows_of(each.relation, join.right)
         )
@@ -204,34 +189,6 @@ def _gives_all_rows_of(relation: Relation, node: Node) -> bool:
     while isinstance(node, Filter | Passthrough | Project):
         node = node.children[0]
     return node.id == relation.id
-
-
-def _build_side(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> BuildSide:
-    """The build side of a comparison whose child number `build` is the build key."""
-    key = part.children[build]
-    side = join.left if key.columns <= set(join.left.output) else join.right
-    return BuildSide(side, key, JoinCondition(join, (*path, build), bound, part.kind == "EqualNullSafe"))
-
-
-def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equivalence: bool) -> Edge:
-    path, key = key_path(probe_key), build_side.key
-    found: list[ProbeColumn | Reason]
-    if path is None or (build_side.condition.is_scalar and key.column is None):
-        found = [computed(probe_key if path is None else key)]
-    else:
-        found = list(trace_key(probe_side, path, equivalence=equivalence, raises=build_side.join.may_raise))
-    if build_side.condition.bound is not None:
-        found = [_if_ordered(each) for each in found]
-    probes = tuple(each for each in found if isinstance(each, ProbeColumn))
-    stops = tuple(each for each in found if isinstance(each, Reason))
-    return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
-
-
-def _if_ordered(found: ProbeColumn | Reason) -> ProbeColumn | Reason:
-    """The column where the functions of its key keep order, so that a bound of keys is one of values."""
-    functions = () if isinstance(found, Reason) else found.functions
-    broken = next((each for each in functions if not each.keeps_order), None)
-    return found if broken is None else Reason(ReasonCode.COMPUTED, broken.sql("a column"))
 
 
 def _with_sound_probes(edge: Edge, equal: EqualColumns) -> Edge:

@@ -19,6 +19,7 @@ from pruning.query.plan import (
     GlobalAggregate,
     Grouping,
     Join,
+    Limit,
     Node,
     Passthrough,
     Project,
@@ -102,6 +103,9 @@ class PlanCost:
             return 0.0
         if isinstance(node, Relation):
             return self.scan(node)
+        if (sort := _first_rows_of(node)) is not None:
+            child = sort.children[0]
+            return self.tree(child) + self.cardinalities.rows(child) * self.rates.grouped_row / self._units()
         below = sum(self.tree(each) for each in (*node.children, *node.subqueries))
         own = sum(self.cardinalities.rows(each) * self.row_through(node, each) for each in node.children)
         return below + own / self._units()
@@ -114,7 +118,8 @@ class PlanCost:
         nodes = [each for each in root.walk() if each.id not in self.sizes.materialized]
         scans = [each for each in nodes if isinstance(each, Relation) and each.id in self.sizes.files]
         most = sum(map(self.cardinalities.table_rows, scans))
-        passed = ((node, child) for node in nodes for child in node.children)
+        cut = {sort.id for sort in map(_first_rows_of, nodes) if sort is not None}
+        passed = ((node, child) for node in nodes if node.id not in cut for child in node.children)
         own = sum(min(most, self.cardinalities.rows(child)) * self.row_through(node, child) for node, child in passed)
         return sum(map(self.scan, scans)) + own / self._units()
 
@@ -201,6 +206,15 @@ class PlanCost:
         most = self.cardinalities.limits.task_bytes
         is_small = relation is not None and self.sizes.scanned.get(relation.id, 0) <= most
         return NANOSECONDS * (1 if is_small else max(1, self.sizes.cores))
+
+
+def _first_rows_of(node: Node) -> Sort | None:
+    """The sort of which a limit takes the first rows: the engine keeps these alone, and sorts and moves no others."""
+    if not isinstance(node, Limit) or node.count is None or node.kind not in ("GlobalLimit", "LocalLimit"):
+        return None
+    while isinstance(node, Limit | Project):
+        node = node.children[0]
+    return node if isinstance(node, Sort) and node.is_global else None
 
 
 def _key_width(node: Grouping) -> float:

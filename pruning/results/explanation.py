@@ -181,7 +181,7 @@ def builds_and_filters(
                 BuildLine(
                     str(len(builds) + 1),
                     level,
-                    replace(each, united=()).described(name),
+                    replace(each, united=(), any_of=()).described(name),
                     tuple(names.scans[it.id] for it in reads),
                     sum(sizes.get(it.id, 0) for it in reads),
                     from_cache=not each.from_metadata and each.build_side.id in without_job[0],

@@ -225,7 +225,7 @@ def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
     found = {
         predicate.column: len(predicate.ranges) for predicate in plan.predicates if predicate.column in filter_.domains
     }
-    together = (predicate for predicate in plan.tuple_predicates if {*predicate.columns} <= {*filter_.columns})
+    together = (predicate for predicate in plan.joint_predicates if {*predicate.columns} <= {*filter_.columns})
     return found | {", ".join(predicate.columns): len(predicate) for predicate in together}
 
 

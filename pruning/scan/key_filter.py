@@ -73,7 +73,8 @@ class KeyFilter:
     of the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a single
     column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match. `is_order`: a
     top-k filter, whose domain comes from an order, not from keys. `points` are the keys of several columns together,
-    if each of them is known in the columns' own types. `worth` is None where no query tells it.
+    if each of them is known in the columns' own types. `worth` is None where no query tells it. `any_of` are filters of
+    which a row has to pass one; then there are no domains.
     """
 
     columns: tuple[str, ...]
@@ -88,6 +89,7 @@ class KeyFilter:
     is_order: bool = False
     points: KeyPoints | None = None
     worth: RowWorth | None = None
+    any_of: tuple[KeyFilter, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -97,6 +99,8 @@ class KeyFilter:
                 return "no keys"
             case KeyFilter(is_order=True):
                 return FIRST_ROWS
+            case KeyFilter(any_of=(_, *_)):
+                return "one of several"
             case KeyFilter(domains={}) if not self.domains:
                 return "always true"
             case KeyFilter(distinct=None):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pruning.keys.bitmap import span_fits
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan.disjunction import PushedDisjunction, plan_disjunctions
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.scan.pushdown import PushdownCapabilities, PushedPredicate, choose_pushdown, file_only, skips
@@ -28,9 +30,12 @@ from pruning.scan.skipping import (
     skip_all,
 )
 from pruning.scan.statistics import Containers
-from pruning.scan.tuple_pushdown import PushedTupleRanges, kept_under, plan_tuple_predicates
+from pruning.scan.tuple_pushdown import PushedTupleRanges, plan_tuple_predicates
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
+
+# A predicate that storage compares with the bounds of several columns.
+JointPredicate: TypeAlias = PushedTupleRanges | PushedDisjunction
 
 
 class RowFilter(Enum):
@@ -76,7 +81,7 @@ class FilterDecision:
 class ScanPlan:
     """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read.
 
-    `tuple_predicates` skip containers that `predicates` keep.
+    `joint_predicates`, each of several columns, skip containers that `predicates` keep.
     """
 
     files: PruningResult
@@ -84,13 +89,13 @@ class ScanPlan:
     predicates: tuple[PushedPredicate, ...]
     decisions: tuple[FilterDecision, ...]
     reasons: tuple[Reason, ...]
-    tuple_predicates: tuple[PushedTupleRanges, ...] = ()
+    joint_predicates: tuple[JointPredicate, ...] = ()
 
     @property
     def acts(self) -> bool:
         """True where the filters change the scan."""
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
-        return tested or bool(self.predicates or self.tuple_predicates) or not self.files.kept.all()
+        return tested or bool(self.predicates or self.joint_predicates) or not self.files.kept.all()
 
     def tested_by_keys(self, column: str) -> int:
         """The number of filters whose keys test each row of a column; ranges, which let others pass, are none."""
@@ -137,21 +142,26 @@ def plan_scan(
         _by_name(files, row_groups, filters) if capabilities.accepts_file_list else prune_containers(files, pushed)
     )
     kept_groups = prune_containers(readable, pushed) if readable is not None else None
-    tuple_predicates = _of_tuples(files, readable, kept_files, kept_groups, filters, capabilities, options.limits)
-    skipping = named.union(*(predicate.columns for predicate in tuple_predicates))
+    joint_predicates = _of_several_columns(
+        files, readable, kept_files, kept_groups, filters, capabilities, options.limits
+    )
+    skipping = named.union(*(predicate.columns for predicate in joint_predicates))
     reasons = tuple(
         each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in skipping
     )
-    kept_files = kept_files if capabilities.accepts_file_list else kept_under(tuple_predicates, files, kept_files)
+    kept_files = kept_files if capabilities.accepts_file_list else _kept_under(joint_predicates, files, kept_files)
     if readable is not None and kept_groups is not None:
-        kept_groups = kept_under(tuple_predicates, readable, kept_groups)
+        kept_groups = _kept_under(joint_predicates, readable, kept_groups)
     if nothing_matches:
         kept_files = skip_all(files)
         kept_groups = skip_all(readable) if readable is not None else None
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
-    literals = _Literals(predicates, 2 * sum(map(len, tuple_predicates)))
+    literals = _Literals(predicates, 2 * sum(map(len, joint_predicates)))
     decisions = tuple(_decide(each, *scanned, literals, capabilities, options) for each in filters)
-    return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, tuple_predicates=tuple_predicates)
+    by_name = filters if capabilities.accepts_file_list else ()
+    idle = (each for each in filters if each.any_of and not _skips_some(each, files, by_name, joint_predicates))
+    reasons = (*reasons, *(Reason(ReasonCode.UNCLUSTERED, " or ".join(each.columns)) for each in idle))
+    return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, joint_predicates)
 
 
 def _filled(filters: Sequence[KeyFilter], files: Containers) -> dict[str, float]:
@@ -168,7 +178,7 @@ def _filled(filters: Sequence[KeyFilter], files: Containers) -> dict[str, float]
     return found
 
 
-def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is kept of them, and by what
+def _of_several_columns(  # noqa: PLR0913, PLR0917 - two levels of containers, what is kept of them, and by what
     files: Containers,
     readable: Containers | None,
     kept_files: PruningResult,
@@ -176,23 +186,44 @@ def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is ke
     filters: Sequence[KeyFilter],
     capabilities: PushdownCapabilities,
     limits: Limits,
-) -> tuple[PushedTupleRanges, ...]:
-    """Ranges of several columns together that skip containers which are otherwise read."""
+) -> tuple[JointPredicate, ...]:
+    """Predicates of several columns together that skip containers which are otherwise read."""
     levels, remaining = ([], []) if capabilities.accepts_file_list else ([files], [kept_files.kept])
     if readable is not None and kept_groups is not None:
         is_read = capabilities.accepts_file_list and readable.parents is not None
         levels.append(readable)
         remaining.append(kept_groups.kept & kept_files.kept[readable.parents] if is_read else kept_groups.kept)
-    return plan_tuple_predicates(levels, remaining, filters, capabilities, limits) if levels else ()
+    if not levels:
+        return ()
+    tuples = plan_tuple_predicates(levels, remaining, filters, capabilities, limits)
+    return (*tuples, *plan_disjunctions(levels, remaining, filters, capabilities, limits))
+
+
+def _kept_under(predicates: Sequence[JointPredicate], level: Containers, found: PruningResult) -> PruningResult:
+    """The result `found`, with containers that the predicates skip removed."""
+    for each in predicates:
+        found = found.without(each.skips(level))
+    return found
+
+
+def _skips_some(
+    each: KeyFilter, files: Containers, by_name: Sequence[KeyFilter], predicates: Sequence[JointPredicate]
+) -> bool:
+    """True where a filter of several columns skips files, of a scan that names its files, or by a predicate."""
+    kept = prune_by_filters(files, [each]).kept
+    return (bool(by_name) and bool((~kept & (files.rows != 0)).any())) or any(
+        predicate.columns == each.columns for predicate in predicates
+    )
 
 
 def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> PruningResult:
     """The files kept by all filters, without those whose examined row groups are all skipped.
 
-    Row groups count only for keys of several columns: the reader itself skips row groups by each column alone.
+    Row groups count only for filters of several columns: the reader itself skips row groups by each column alone.
     """
     found = prune_by_filters(files, filters)
-    if row_groups is None or row_groups.parents is None or all(each.points is None for each in filters):
+    is_alone = all(each.points is None and not each.any_of for each in filters)
+    if row_groups is None or row_groups.parents is None or is_alone:
         return found
     gone = np.zeros(len(files), bool)
     gone[row_groups.parents] = True

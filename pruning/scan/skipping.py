@@ -3,7 +3,7 @@
 Soundness: a skipped container holds no row that the join could use; a container with unknown statistics is kept.
 
 - `prune_containers()` skips by the domain of each column, `prune_by_filters()` also by keys of several columns
-  together.
+  together, and by filters of which a row passes one.
 - `fold_rows()` and `fold_column()` derive statistics of files from those of their row groups.
 """
 
@@ -128,6 +128,14 @@ class ContainerFilter(Protocol):
     def domains(self) -> Mapping[str, Domain]: ...  # noqa: D102
     @property
     def points(self) -> KeyPoints | None: ...  # noqa: D102
+    @property
+    def any_of(self) -> Sequence[ContainerFilter]: ...  # noqa: D102
+
+
+def tested_columns(filters: Sequence[ContainerFilter]) -> tuple[str, ...]:
+    """The columns of which the statistics of containers are compared with filters."""
+    own = [name for each in filters for name in (*each.domains, *tested_columns(each.any_of))]
+    return tuple(dict.fromkeys(own))
 
 
 def column_domains(filters: Sequence[ContainerFilter]) -> dict[str, Domain]:
@@ -145,6 +153,9 @@ def prune_by_filters(containers: Containers, filters: Sequence[ContainerFilter])
     for each in filters:
         if each.points is not None:
             found = _without_points(containers, found, each.points)
+        if each.any_of:
+            gone = [~prune_by_filters(containers, [operand]).kept for operand in each.any_of]
+            found = found.without(np.logical_and.reduce(gone))
     return found
 
 

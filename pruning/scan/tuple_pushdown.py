@@ -16,7 +16,7 @@ import numpy as np
 from pruning.limits import LIMITS, Limits
 from pruning.scan.key_filter import KeyFilter, KeyPoints
 from pruning.scan.pushdown import PushdownCapabilities
-from pruning.scan.skipping import PruningResult, weights
+from pruning.scan.skipping import weights
 from pruning.scan.statistics import Containers
 from pruning.values import encoding as code
 from pruning.values.byte_strings import IntArray
@@ -74,13 +74,6 @@ def plan_tuple_predicates(
     remaining = [np.where(each, weights(level), 0) for level, each in zip(levels, kept, strict=True)]
     found = (_best(levels, remaining, each.points, capabilities, limits) for each in filters if each.points is not None)
     return tuple(each for each in found if each is not None and each.containers_skipped)
-
-
-def kept_under(predicates: Sequence[PushedTupleRanges], level: Containers, found: PruningResult) -> PruningResult:
-    """The result `found`, with containers that the ranges skip removed."""
-    for each in predicates:
-        found = found.without(each.skips(level))
-    return found
 
 
 def _best(

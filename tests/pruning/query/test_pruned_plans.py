@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
+from pruning.query.edges import Edge
 from pruning.query.expressions import static_domains
 from pruning.query.filter_plan import FilterId, RuntimeFilter
 from pruning.query.join_condition import BuildSide, fallback_build_sides
-from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from pruning.query.edges import Edge
 from pruning.query.exchange_reuse import ExchangeReuse
-from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Join, Node
 from tests.pruning.plans import Plans, at_least, equal
 

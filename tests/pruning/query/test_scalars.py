@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import Bound
+from pruning.query.edges import Edge
 from pruning.query.join_condition import fallback_build_sides, has_effect_elsewhere, is_one_row, scalars_of
-from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Expression, Filter, Node
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode

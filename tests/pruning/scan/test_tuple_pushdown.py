@@ -67,7 +67,7 @@ def test_files_between_keys_of_two_columns_are_skipped():
     # Column by column, shops 1, 2, 4 and numbers 5, 20, 95 skip only the files of shop 3.
     plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
     assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
-    (predicate,) = plan.tuple_predicates
+    (predicate,) = plan.joint_predicates
     assert ("a", "b") == predicate.columns
     assert (3, 3000) == (predicate.containers_skipped, predicate.bytes_skipped)
     assert plan.acts
@@ -76,7 +76,7 @@ def test_files_between_keys_of_two_columns_are_skipped():
 def test_file_list_needs_no_tuple_predicate():
     plan = plan_scan(SHOPS, None, [ORDERS], PARQUET, OPTIONS)
     assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
-    assert () == plan.tuple_predicates
+    assert () == plan.joint_predicates
 
 
 def test_listed_file_without_a_row_group_with_keys_is_skipped():
@@ -99,7 +99,7 @@ def test_row_groups_are_skipped_by_the_reader():
     plan = plan_scan(file, groups, [keys((1, 5), (2, 95), (3, 20))], PARQUET, OPTIONS)
     assert [0, 3, 4] == np.flatnonzero(plan.row_groups.kept).tolist()
     # No row group lies between the second and the third key.
-    assert [2] == [len(predicate) for predicate in plan.tuple_predicates]
+    assert [2] == [len(predicate) for predicate in plan.joint_predicates]
 
 
 def test_heaviest_gaps_stay_open():
@@ -109,7 +109,7 @@ def test_heaviest_gaps_stay_open():
     plan = plan_scan(
         replace(files, sizes=heavy), None, [keys(*((shop, 5) for shop in range(20)), (0, 95))], DELTA, OPTIONS
     )
-    (predicate,) = plan.tuple_predicates
+    (predicate,) = plan.joint_predicates
     assert 8 == len(predicate)
     # A key of 95 keeps both files of the first shop; the gaps between the keys of the last shops are too light for a
     # range.
