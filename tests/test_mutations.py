@@ -363,8 +363,24 @@ MUTANTS = {
         run_of("pruning/query/test_fallible.py"),
     ),
     "the-condition-of-a-join-above-a-group-is-forgotten": Mutant(
-        *("pruning/query/join_graph.py", ", raises=build_side.join.may_raise", ""),
+        *("pruning/query/edges.py", ", raises=raises or build_side.join.may_raise", ', raises=""'),
         run_of("pruning/query/test_pruned_plans.py"),
+    ),
+    "an-operand-without-a-key-is-forgotten": Mutant(
+        *("pruning/query/disjunctions.py", "if len(known) == len(edges):", "if known:"),
+        run_of("pruning/query/test_pruned_plans.py"),
+    ),
+    "an-error-above-a-mark-is-forgotten": Mutant(
+        *("pruning/query/disjunctions.py", "raises=raises or join.may_raise", 'raises=""'),
+        run_of("pruning/query/test_disjunctions.py"),
+    ),
+    "each-operand-of-an-or-has-to-keep-a-container": Mutant(
+        *("pruning/scan/skipping.py", "np.logical_and.reduce(gone)", "np.logical_or.reduce(gone)"),
+        run_of("pruning/scan/test_disjunction.py"),
+    ),
+    "each-operand-of-a-pushed-or-has-to-overlap": Mutant(
+        *("pruning/scan/disjunction.py", "found &= skips(level, name, domain)", "found |= skips(level, name, domain)"),
+        run_of("pruning/scan/test_disjunction.py"),
     ),
     "a-random-filter-is-passed": Mutant(
         "pruning/query/lineage.py",

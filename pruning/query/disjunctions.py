@@ -46,7 +46,7 @@ class Disjunction:
         return tuple(next(each for each in edge.probes if each.relation.id == relation.id) for edge in self.edges)
 
     def with_edges(self, edges: Sequence[Edge]) -> Disjunction:
-        """The same OR with other edges."""
+        """This OR with other edges."""
         return replace(self, edges=tuple(edges))
 
 

@@ -149,6 +149,7 @@ def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
 
 
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
+    operands = (edge for each in graph.disjunctions for edge in each.edges)
     return tuple(
         EdgeLine(
             each.type,
@@ -157,7 +158,7 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
             tuple(names.column(probe.column) for probe in each.probes),
             tuple(map(str, each.stops)),
         )
-        for each in graph.edges
+        for each in (*graph.edges, *operands)
     )
 
 

@@ -5,7 +5,7 @@ Kinds of filters: the query's own conditions alone, minimum and maximum of the k
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -271,6 +271,10 @@ class Scanned:
 def kinds_of(filter_: KeyFilter, scanned: Scanned, most_ranges: int) -> tuple[KindLine, ...]:
     """A line for each kind; that of the list is unknown if there were too many keys to keep each."""
     listed = filter_.is_empty or filter_.distinct is not None
+    if filter_.any_of:
+        unknown = (KindLine(kind, None, None, None) for kind in (MIN_MAX, RANGES))
+        listed_line = _kept_line(LIST, lambda containers: prune_by_filters(containers, [filter_]).kept, scanned)
+        return (_line(NONE, {}, scanned), *unknown, listed_line)
     return (
         _line(NONE, {}, scanned),
         _line(MIN_MAX, {name: each.span() for name, each in filter_.domains.items()}, scanned, filter_),
@@ -309,11 +313,15 @@ def _compacted(domains: Mapping[str, Domain], scanned: Scanned, most: int) -> di
 
 
 def _line(kind: str, domains: Mapping[str, Domain], scanned: Scanned, filter_: KeyFilter | None = None) -> KindLine:
-    files, groups = scanned.files, scanned.row_groups
     some = filter_ is None or not filter_.is_empty
-    kept = prune_containers(files, domains).kept & scanned.remaining & some
+    return _kept_line(kind, lambda containers: prune_containers(containers, domains).kept & some, scanned)
+
+
+def _kept_line(kind: str, kept_of: Callable[[Containers], BoolArray], scanned: Scanned) -> KindLine:
+    files, groups = scanned.files, scanned.row_groups
+    kept = kept_of(files) & scanned.remaining
     count = int(np.count_nonzero(kept)) if files.is_listed else None
     if groups is None or groups.parents is None:
         return KindLine(kind, count, None, int(files.sizes[kept].sum()) if files.is_listed else None)
-    read = prune_containers(groups, domains).kept & kept[groups.parents]
+    read = kept_of(groups) & kept[groups.parents]
     return KindLine(kind, count, int(np.count_nonzero(read)), int(groups.sizes[read].sum()))

@@ -212,7 +212,7 @@ def _skips_some(
     """True where a filter of several columns skips files, of a scan that names its files, or by a predicate."""
     kept = prune_by_filters(files, [each]).kept
     return (bool(by_name) and bool((~kept & (files.rows != 0)).any())) or any(
-        predicate.columns == each.columns for predicate in predicates
+        {*predicate.columns} == {*each.columns} for predicate in predicates
     )
 
 

@@ -126,6 +126,7 @@ class RandomPlans:
             lambda: plans.other("Expand", node),
             lambda: plans.filter(node, at_least(at, 0), subqueries=(self._join(1, "Inner"),)),
             lambda: self.compared_with_scalars(node, at),
+            lambda: self.any_of(node),
         ]
         not_repeatable: list[Callable[[], Node]] = [
             lambda: plans.other("GlobalLimit", node),
@@ -181,6 +182,30 @@ class RandomPlans:
         rows = tuple(each or self.plans.aggregate(self.plans.table("s")) for each in tables)
         parts = [call(kind, column(at), call("ScalarSubquery")) for kind in kinds]
         return self.plans.filter(node, *parts, subqueries=rows)
+
+    def any_of(self, node: Node) -> Node:
+        """A filter by an OR of marks that joins have made, with other operators between them."""
+        random, plans, marks = self.random, self.plans, list[Expression]()
+        for _ in range(random.choice((2, 2, 3))):
+            one, small = self._column(node), self._below(0) if random.random() < 0.2 else plans.table("a", "b")
+            kind = random.choice(("EqualTo",) * 6 + ("EqualNullSafe", *COMPARISONS))
+            parts = [call(kind, self._key(one), column(self._column(small)))]
+            if random.random() < 0.3:
+                parts.append(self._part(node, small, "ExistenceJoin"))
+            node = plans.join(node, small, *parts, type_="ExistenceJoin")
+            mark = column(node.output[-1])
+            marks.append(mark if random.random() < 0.7 else call("And", mark, at_least(self._column(node), 1)))
+            if random.random() < 0.3:
+                more = (self._checked(self._column(node)),) if self.raises else ()
+                node = plans.project(node, *random.sample(node.output, len(node.output)), *more)
+            if random.random() < 0.2:
+                node = plans.filter(node, self._condition(self._column(node)))
+        if random.random() < 0.1:
+            marks.append(random.choice((at_least(self._column(node), 2), call("Not", marks[0]))))
+        condition = marks[0]
+        for each in marks[1:]:
+            condition = call("Or", condition, each)
+        return plans.filter(node, condition)
 
     def _condition(self, at: int) -> Expression:
         return self.random.choice([at_least(at, 1), call("IsNotNull", column(at)), call("IsNull", column(at))])

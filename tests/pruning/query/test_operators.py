@@ -71,6 +71,10 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
             "Union",
         }
     ),
+    # A walk from an OR of marks down to the joins that made them: any other operator may change the rows in between.
+    "pruning/query/disjunctions.py:_marking": frozenset(
+        {"Generate", "GlobalAggregate", "Grouping", "Limit", "RankLimit", "Relation", "Union"}
+    ),
     # Operators with conditions that compare keys.
     "pruning/query/join_graph.py:JoinGraph.of": frozenset(
         {
