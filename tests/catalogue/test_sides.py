@@ -157,14 +157,14 @@ def test_side_that_needs_a_match_is_filtered(agreed, query, kept):
             """SELECT c.item, p.k, p.id FROM (SELECT * FROM dims WHERE grp = 0) c JOIN (
                 SELECT d.k, f.k AS fk, f.id FROM dims d LEFT JOIN facts f ON f.k = d.k + 100
                ) p ON c.k = coalesce(p.fk, 0)""",
-            "COMPUTED",
+            "OUTER_SIDE",
         ),
         case(
             "ifnull-on-both-sides-of-an-outer-join",
             """SELECT d.k, f.id FROM {dim} d JOIN (
                 SELECT a.item, b.maybe, b.id FROM keys x LEFT JOIN dims a ON a.k = x.k LEFT JOIN facts b ON b.k = a.k
                ) f ON ifnull(f.maybe, 41) = d.k""",
-            "COMPUTED",
+            "OUTER_SIDE",
         ),
     ],
 )
