@@ -109,7 +109,9 @@ def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
         if column.type is None:
             refusal = column.refusal
             assert refusal is not None  # noqa: S101
-            return Reason(refusal.code, name, f"key column {field.name!r} of type {field.dataType.simpleString()}")
+            # A build of one key names its column.
+            which = f"key column {field.name!r}" if len(schema.fields) > 1 else "keys"
+            return Reason(refusal.code, name, f"{which} of type {field.dataType.simpleString()}")
         types.append(column.type)
     return types
 

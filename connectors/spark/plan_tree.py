@@ -184,6 +184,8 @@ class _Reader:
             case "SortOrder":
                 order = f"{_object(item['direction'])} {_object(item['nullOrdering'])}"
                 return Expression(kind, children, text=order), None
+            case "objects.StaticInvoke":
+                return Expression(kind, children, text=str(item.get("functionName") or "")), None
             case "GetStructField" if _is_struct(typed[0][1]):
                 found = typed[0][1]["fields"][int(item["ordinal"])]
                 return Expression(kind, children, None, _sql_type(found["type"]), str(found["name"])), found["type"]

@@ -10,6 +10,7 @@ from pruning.query.key_functions import key_path
 from pruning.query.lineage import ProbeColumn, computed, trace_key
 from pruning.query.plan import Expression, Filter, Join, Node
 from pruning.reasons import Reason, ReasonCode
+from pruning.values.functions import functions_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,6 @@ def edge_to(
 
 def _if_ordered(found: ProbeColumn | Reason) -> ProbeColumn | Reason:
     """The column where the functions of its key keep order, so that a bound of keys is one of values."""
-    functions = () if isinstance(found, Reason) else found.functions
-    broken = next((each for each in functions if not each.keeps_order), None)
-    return found if broken is None else Reason(ReasonCode.COMPUTED, broken.sql("a column"))
+    if isinstance(found, Reason) or all(each.keeps_order for each in found.functions):
+        return found
+    return Reason(ReasonCode.COMPUTED, functions_sql(found.functions, found.name))

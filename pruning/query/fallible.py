@@ -123,7 +123,7 @@ _RAISES, _TRIES, _LEGACY = "A", "T", "L"
 
 
 def first_fallible(expressions: Sequence[Expression], traits: str) -> str:
-    """The name of the first expression that may raise an error; empty if none may.
+    """The first expression that may raise an error, for people; empty if none may.
 
     `traits` has two letters for each expression and its children, parents first: A, T or L where its mode says that it
     raises, gives NULL, or follows the rules without ANSI, and the class of its type. Traits of another number of
@@ -171,7 +171,7 @@ def _first(each: _Typed, nonzero: frozenset[Expression]) -> str:
     if each.kind == "TryEval":
         return ""
     if not (each.expression.is_normal_form or each.kind in INFALLIBLE or _is_safe(each, nonzero)):
-        return _NAMES.get(each.kind, each.kind.rpartition(".")[2])
+        return f"{_NAMES[each.kind]}, {each.expression}" if each.kind in _NAMES else str(each.expression)
     return next(filter(None, (_first(child, known) for child, known in _guarded(each, nonzero))), "")
 
 

@@ -14,7 +14,7 @@ from pruning.query.expressions import is_lossless, is_null, literal_value
 from pruning.query.plan import Expression
 from pruning.values.coercion import DAY_MICROS
 from pruning.values.date_texts import days_in
-from pruning.values.functions import Function, FunctionKind, Functions
+from pruning.values.functions import ARGUMENT, Function, FunctionKind, Functions
 from pruning.values.types import INTEGER_BITS, ValueType
 
 _HOUR = DAY_MICROS // 24
@@ -134,19 +134,20 @@ def _of_choice(key: Expression) -> KeyPath | None:
     """The path of an expression that chooses between one key and constants."""
     match key.kind, key.children:
         case "Coalesce", values:
-            return _or_constant(values)
+            return _or_constant(key, values)
         case "If", (_, first, second):
-            return _or_constant((first, second))
+            return _or_constant(key, (first, second))
         case "CaseWhen", parts:
             # Conditions and values alternate; an ELSE comes last.
-            return _or_constant((*parts[1::2], *parts[len(parts) - len(parts) % 2 :]))
+            return _or_constant(key, (*parts[1::2], *parts[len(parts) - len(parts) % 2 :]))
         case _:
             return None
 
 
-def _or_constant(values: Sequence[Expression]) -> KeyPath | None:
+def _or_constant(key: Expression, values: Sequence[Expression]) -> KeyPath | None:
     literals = [each for each in values if each.kind == "Literal"]
-    paths = {key_path(each) for each in values if each.kind != "Literal"}
+    others = [each for each in values if each.kind != "Literal"]
+    paths = {*map(key_path, others)}
     path = paths.pop() if len(paths) == 1 else None
     if path is None or path.type is None:
         return None
@@ -154,7 +155,14 @@ def _or_constant(values: Sequence[Expression]) -> KeyPath | None:
     constants = [literal_value(each, str(path.type)) for each in literals if not is_null(each)]
     if None in constants:
         return None
-    return path.through(Function(FunctionKind.OR_CONSTANT, path.type, path.type, constants=tuple(constants)))
+    text = _with_argument(key, others[0], path.column)
+    return path.through(Function(FunctionKind.OR_CONSTANT, path.type, path.type, 0, text, tuple(constants)))
+
+
+def _with_argument(key: Expression, inner: Expression, column: int) -> str:
+    """The text of a choice, with a place for that of what it chooses, a function of a column."""
+    of_key, of_inner = (each.sql({column: ARGUMENT}) for each in (key, inner))
+    return of_key.replace(of_inner, ARGUMENT)
 
 
 def _of(  # noqa: PLR0913, PLR0917 - the fields of a function

@@ -11,6 +11,7 @@ from pruning.keys.summary import KeySummary, through
 from pruning.query.join_types import JoinType
 from pruning.query.key_functions import KeyPath, key_path, probed_column
 from pruning.query.plan import (
+    COLLATED,
     Expression,
     Filter,
     Generate,
@@ -239,8 +240,10 @@ def _probed_partners(join: Join, column: int) -> Iterator[int]:
 
 
 def computed(key: Expression) -> Reason:
-    """The reason why the walk does not pass an expression."""
-    return Reason(ReasonCode.COMPUTED, str(key))
+    """The reason why the walk does not pass an expression, or what the engine made of a column to compare it."""
+    if key.kind == COLLATED:
+        return Reason(ReasonCode.COLLATED, str(key))
+    return Reason(ReasonCode.CHAR_PADDED if key.is_padded else ReasonCode.COMPUTED, str(key))
 
 
 def stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:

@@ -32,10 +32,39 @@ _OPERATORS = {
 }
 # Functions whose names in SQL are not those of their kinds.
 _FUNCTIONS = {
+    "DateDiff": "datediff",
     "DateFormatClass": "date_format",
+    "DayOfMonth": "dayofmonth",
+    "DayOfWeek": "dayofweek",
+    "DayOfYear": "dayofyear",
+    "FromUnixTime": "from_unixtime",
+    "GetTimestamp": "to_timestamp",
+    "InitCap": "initcap",
+    "IsNaN": "isnan",
+    "NaNvl": "nanvl",
+    "RegExpExtract": "regexp_extract",
+    "RegExpReplace": "regexp_replace",
+    "SecondsToTimestamp": "timestamp_seconds",
+    "StringInstr": "instr",
+    "StringLPad": "lpad",
+    "StringLocate": "locate",
+    "StringRPad": "rpad",
+    "StringRepeat": "repeat",
+    "StringReplace": "replace",
+    "StringSplit": "split",
+    "StringTranslate": "translate",
+    "StringTrim": "trim",
+    "StringTrimLeft": "ltrim",
+    "StringTrimRight": "rtrim",
     "TruncDate": "trunc",
     "TruncTimestamp": "date_trunc",
+    "WeekDay": "weekday",
+    "WeekOfYear": "weekofyear",
 }
+# Operators of one operand, and what the engine puts around values of some types, which no query has.
+_AFTER = {"IsNotNull": "IS NOT NULL", "IsNull": "IS NULL"}
+_BEFORE = {"Not": "NOT ", "UnaryMinus": "-"}
+COLLATED, PADDED = "CollationKey", "readSidePadding"
 # A capital letter that begins another word.
 _CAPITAL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
@@ -46,8 +75,8 @@ class Expression:
 
     - `column`: the id of the column that it refers to; None for any other kind
     - `type`: the SQL type of a column or of the result of a cast; empty where it is not known
-    - `text`: the name of a column, the value of a literal, the name of a field in its struct, or its index there, from
-      0, where the names of the struct are not known
+    - `text`: the name of a column, the value of a literal, the method that the engine calls, the name of a field in its
+      struct, or its index there, from 0, where the names of the struct are not known
     """
 
     kind: str
@@ -67,6 +96,11 @@ class Expression:
         """True for the normalisation of NaN and -0.0 that Spark puts around compared floats; equality is unchanged."""
         return self.kind.rpartition(".")[2] in {"KnownFloatingPointNormalized", "NormalizeNaNAndZero"}
 
+    @property
+    def is_padded(self) -> bool:
+        """True for a value of char(n) that is padded when it is read."""
+        return self.kind.endswith("StaticInvoke") and self.text == PADDED
+
     def sql(self, names: Mapping[int, str] = MappingProxyType({})) -> str:
         """The text of the expression for messages, as SQL writes it; columns go by their own names if not by these.
 
@@ -77,11 +111,11 @@ class Expression:
         if self.column is not None:
             return names.get(self.column, self.text)
         if self.kind == "Literal":
-            return self.text
+            return self._literal
         parts = [each.sql(names) for each in self.children]
-        if self.is_normal_form:
-            return parts[0]
         kind = self.kind.rpartition(".")[2]
+        if self.is_normal_form or self.is_padded or kind == COLLATED:
+            return parts[0]
         if kind == "ScalarSubquery":
             return "(subquery)"
         if kind == "GetStructField":
@@ -92,11 +126,20 @@ class Expression:
         if kind == "CaseWhen":
             cases = [f" WHEN {when} THEN {then}" for when, then in zip(parts[::2], parts[1::2], strict=False)]
             return f"CASE{''.join(cases)}{f' ELSE {parts[-1]}' * (len(parts) % 2)} END"
+        pairs = zip(parts, self.children, strict=True)
+        operands = [f"({text})" if each.kind in _OPERATORS else text for text, each in pairs]
         if kind in _OPERATORS:
-            pairs = zip(parts, self.children, strict=True)
-            operands = [f"({text})" if each.kind in _OPERATORS else text for text, each in pairs]
             return f" {_OPERATORS[kind]} ".join(operands)
-        return f"{_FUNCTIONS.get(kind) or _CAPITAL.sub('_', kind).lower()}({', '.join(parts)})"
+        if kind in _AFTER or kind in _BEFORE:
+            return f"{operands[0]} {_AFTER[kind]}" if kind in _AFTER else f"{_BEFORE[kind]}{operands[0]}"
+        name = self.text if kind == "StaticInvoke" else _FUNCTIONS.get(kind)
+        return f"{name or _CAPITAL.sub('_', kind).lower()}({', '.join(parts)})"
+
+    @property
+    def _literal(self) -> str:
+        if self.text == "None":
+            return "NULL"
+        return f"'{self.text}'" if self.type == "string" else self.text
 
     def __str__(self) -> str:
         return self.sql()

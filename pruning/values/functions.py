@@ -64,6 +64,10 @@ class FunctionKind(Enum):
     OR_CONSTANT = "{argument} or a constant"
 
 
+# Stands for the argument in the `unit` of a choice, which is its text.
+ARGUMENT = "{argument}"
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function of a value of type `source` that gives one of `result`.
@@ -85,6 +89,8 @@ class Function:
 
     def sql(self, argument: str) -> str:
         """The function of an argument, as SQL writes it."""
+        if self.kind is FunctionKind.OR_CONSTANT and self.unit:
+            return self.unit.replace(ARGUMENT, argument)
         return self.kind.value.format(argument=argument, number=self.number, unit=self.unit)
 
     @property

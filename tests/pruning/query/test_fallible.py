@@ -59,12 +59,12 @@ ROUNDED = of("Cast", X, type_="decimal(9,2)")
     ],
 )
 def test_guard_counts_only_where_it_holds(expression, found):
-    assert raises(expression) == found
+    assert raises(expression).partition(",")[0] == found
 
 
 @pytest.mark.parametrize("wrong", ["", "Af", "AfAfAfAf"])
 def test_traits_of_the_wrong_length_say_nothing(wrong):
-    assert first_fallible([divided(literal("2.0", "double"))], wrong) == "a division"
+    assert first_fallible([divided(literal("2.0", "double"))], wrong).startswith("a division, ")
 
 
 # The quotient may have more digits than a decimal, and Java gives no remainder then.
@@ -74,7 +74,7 @@ def test_traits_of_the_wrong_length_say_nothing(wrong):
 )
 def test_remainder_of_decimals_raises_in_every_mode(kind, name, mode):
     of_decimals = of(kind, literal("1", "decimal(38,0)"), literal("7", "decimal(1,0)"))
-    assert name == first_fallible([of_decimals], f"{mode}n-N-n")
+    assert f"{name}, {of_decimals}" == first_fallible([of_decimals], f"{mode}n-N-n")
     assert "" == first_fallible([of_decimals], f"{mode}i-i-i")
 
 
@@ -89,4 +89,4 @@ def test_guard_of_a_wider_integer_is_none_where_casts_cut_digits_off(mode, found
     def written(each):
         return letters[each.kind] + "".join(map(written, each.children))
 
-    assert first_fallible([guarded], written(guarded)) == (found or "a cast")
+    assert first_fallible([guarded], written(guarded)).startswith(found or "a cast, CAST(length('x') AS int)")

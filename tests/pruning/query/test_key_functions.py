@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pruning.query.key_functions import KeyPath, key_path, probed_column
+from pruning.query.lineage import computed
 from pruning.query.plan import Expression
+from pruning.reasons import Reason, ReasonCode
 from pruning.values.functions import functions_sql
 from pruning.values.types import ValueType
 from tests.pruning.plans import call, column
@@ -26,6 +28,7 @@ def cast(inner: Expression, type_: str) -> Expression:
     return call("Cast", inner, type_=type_)
 
 
+OTHERWISE = "CASE WHEN x IS NULL THEN 'none' WHEN x IS NOT NULL THEN x END"
 RECOGNISED = [
     (cast(AT, "date"), "CAST(x AS DATE)", "date"),
     (cast(LOCAL, "date"), "CAST(x AS DATE)", "date"),
@@ -45,12 +48,16 @@ RECOGNISED = [
     (call("DateFormatClass", AT, text("yyyyMM")), "date_format(CAST(x AS DATE), 'yyyyMM')", "string"),
     (call("Substring", CODE, number("1"), number("3")), "substring(x, 1, 3)", "string"),
     (call("Substring", CODE, number("0"), number("3")), "substring(x, 1, 3)", "string"),
-    (call("Coalesce", ID, number("0", "bigint")), "x or a constant", "bigint"),
-    (call("Coalesce", cast(AT, "date"), number("1970-01-01", "date")), "CAST(x AS DATE) or a constant", "date"),
-    (call("If", call("IsNull", CODE), CODE, text("none")), "x or a constant", "string"),
-    (call("CaseWhen", call("IsNull", CODE), text("none"), call("IsNotNull", CODE), CODE), "x or a constant", "string"),
-    (call("CaseWhen", call("IsNull", CODE), CODE, text("none")), "x or a constant", "string"),
-    (call("CaseWhen", call("IsNull", SMALL), number("None"), SMALL), "x or a constant", "int"),
+    (call("Coalesce", ID, number("0", "bigint")), "coalesce(x, 0)", "bigint"),
+    (call("Coalesce", cast(AT, "date"), number("1970-01-01", "date")), "coalesce(CAST(x AS DATE), 1970-01-01)", "date"),
+    (call("If", call("IsNull", CODE), CODE, text("none")), "if(x IS NULL, x, 'none')", "string"),
+    (call("CaseWhen", call("IsNull", CODE), text("none"), call("IsNotNull", CODE), CODE), OTHERWISE, "string"),
+    (
+        call("CaseWhen", call("IsNull", CODE), CODE, text("none")),
+        "CASE WHEN x IS NULL THEN x ELSE 'none' END",
+        "string",
+    ),
+    (call("CaseWhen", call("IsNull", SMALL), number("None"), SMALL), "CASE WHEN x IS NULL THEN NULL ELSE x END", "int"),
 ]
 
 
@@ -113,7 +120,8 @@ def test_conditions_of_a_choice_may_be_of_any_column():
     key = call("CaseWhen", call("GreaterThan", ID, number("0")), SMALL, call("IsNull", AT), number("7"))
     path = key_path(key)
     assert path is not None
-    assert "CASE WHEN k > 0 THEN k WHEN is_null(k) THEN 7 END" == str(key)
+    assert "CASE WHEN k > 0 THEN k WHEN k IS NULL THEN 7 END" == str(key)
+    assert "CASE WHEN k > 0 THEN n WHEN k IS NULL THEN 7 END" == functions_sql(path.functions, "n")
     assert (5, (7,)) == (path.column, path.functions[0].constants)
 
 
@@ -121,3 +129,27 @@ def test_a_column_is_its_own_path():
     assert KeyPath(2, ValueType("bigint")) == key_path(ID)
     assert KeyPath(9, None) == key_path(column(9, "map<int,int>"))
     assert 5 == probed_column(cast(SMALL, "bigint"))
+
+
+# What the engine puts in the place of a part of a query, and what the query has there.
+WRITTEN = (
+    (call("StringLPad", cast(ID, "string"), number("4"), text("0")), "lpad(CAST(k AS string), 4, '0')"),
+    (call("UnaryMinus", call("Add", ID, number("1"))), "-(k + 1)"),
+    (call("Not", call("IsNull", CODE)), "NOT k IS NULL"),
+    (call("Coalesce", ID, number("None", "void")), "coalesce(k, NULL)"),
+    (call("CollationKey", CODE), "k"),
+    (Expression("objects.StaticInvoke", (CODE, number("6")), text="readSidePadding"), "k"),
+    (Expression("objects.StaticInvoke", (CODE, text("utf-8")), text="encode"), "encode(k, 'utf-8')"),
+)
+
+
+@pytest.mark.parametrize(("key", "sql"), WRITTEN, ids=[sql for _, sql in WRITTEN])
+def test_an_expression_is_named_in_sql(key, sql):
+    assert sql == str(key)
+
+
+@pytest.mark.parametrize(
+    ("at", "code"), [(4, ReasonCode.COLLATED), (5, ReasonCode.CHAR_PADDED), (6, ReasonCode.COMPUTED)]
+)
+def test_the_cause_is_what_the_engine_makes_of_a_column(at, code):
+    assert Reason(code, str(WRITTEN[at][0])) == computed(WRITTEN[at][0])
