@@ -41,7 +41,7 @@ class ReasonCode(Enum):
     UNKNOWN_VERSION = "scanprune does not know the internals of this version, so it prunes nothing"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     UNPINNED_KEYS = "the keys are not pinned: their query may give other keys when it runs again"
-    UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
+    UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again"
     OUTER_SIDE = "rows of this side reach the result without a match"
     MAY_RAISE = "an expression above may fail on rows that the query does not have without a filter here"
     MAY_MOVE = "Spark optimises a pruned query again, and may move an expression to rows for which it fails"
@@ -126,13 +126,15 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.STATISTICS_FAILED: "check that the files named there can be read",
         ReasonCode.WRONG_METADATA: "write the files again with Spark, or a newer version of their writer",
         ReasonCode.STALE_NAMES: "write the rows to a new table",
-        ReasonCode.UNREPEATABLE_KEYS: "localCheckpoint() the small side; outside of a MERGE cache() does, too",
+        ReasonCode.UNREPEATABLE_KEYS: "localCheckpoint() the small side",
         ReasonCode.EFFECT_BESIDE: "localCheckpoint() the part that is observed or calls the function",
         ReasonCode.RESULT_TOO_LARGE: "raise `spark.driver.maxResultSize` where the session starts",
         ReasonCode.UNPINNED_KEYS: "cache() the small side",
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
         ReasonCode.NOT_VECTORISED: "switch the vectorised Parquet reader on",
+        ReasonCode.MAY_RAISE: "use try_divide, try_cast or another try_ function, or nullif(divisor, 0)",
+        ReasonCode.MAY_MOVE: "use try_cast, try_add or another try_ function in IN, EXISTS and outer joins",
         ReasonCode.COMPUTED: "join by a column, or by a function of one that README lists; sort by a column",
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
@@ -157,24 +159,22 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.KEYS_OVER_LIMIT: "raise `limits.max_build_keys`, or `max_build_bytes` if keys are long",
         ReasonCode.BLOOM_TOO_FULL: "raise `limits.max_build_keys`, or `max_build_bytes` if keys are long",
         ReasonCode.NO_READER_FILTER: "store the column in a type on which Spark pushes predicates to Parquet",
-        ReasonCode.MAY_RAISE: "use try_divide, try_cast or another try_ function, or nullif(divisor, 0)",
-        ReasonCode.MAY_MOVE: "use try_cast, try_add or another try_ function in IN, EXISTS and outer joins",
         ReasonCode.NULL_SAFE: "leave NULL out of the small side, or join by =",
         ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, or IS NOT NULL in its subquery, if NULL is no key",
         ReasonCode.NONDETERMINISTIC: "compute the nondeterministic expression after the join",
         ReasonCode.LIMITED: "apply the limit after the join, if any rows will do",
         ReasonCode.SAMPLED: "draw the sample after the join, if any rows will do",
         ReasonCode.GROUPING_SETS: "join before the grouping sets",
-        ReasonCode.CACHED: "cache() the result of prune() instead",
+        ReasonCode.CACHED: "cache() the result of the join in place of the table",
         ReasonCode.NOT_GROUPED: "group by the key of the join, too, if the query allows it",
-        ReasonCode.OPAQUE: "join before this operator",
+        ReasonCode.OPAQUE: "join before this operator; a function of yours stays above the join asNondeterministic()",
         ReasonCode.TOO_MANY_ROWS: "nothing: the build would read more than its keys can skip",
         ReasonCode.NOT_CACHED: "nothing: the build runs for each query",
         ReasonCode.READ_BY_BUILD: "nothing: the query does not read the scan again",
         ReasonCode.RUN_ONCE: "nothing: reading the subtree again would cost more",
         ReasonCode.NO_ROWS_LEFT: "nothing: the progress of the stream has to tell of all rows that have arrived",
         ReasonCode.COMMAND: "nothing: MERGE skips files where rows without a match stay as they are",
-        ReasonCode.TOO_FEW_FIRST_ROWS: "write the table sorted by the first column of the ORDER BY",
+        ReasonCode.TOO_FEW_FIRST_ROWS: "sort by a column of which files have statistics, with no other condition",
     }
 )
 _RANKS = {code: rank for rank, code in enumerate(_REMEDIES)}
@@ -196,7 +196,7 @@ def remedies(reasons: Iterable[Reason]) -> tuple[str, ...]:
     """A line for each code for which the user can do something: its text, and the remedy.
 
     >>> remedies([Reason(ReasonCode.CACHED, "items"), Reason(ReasonCode.RUN_ONCE, "`k`")])
-    ('the rows are cached, so no file is read: cache() the result of prune() instead',)
+    ('the rows are cached, so no file is read: cache() the result of the join in place of the table',)
     """
     found = {each.code: each.remedy for each in reasons}
     return tuple(f"{code.value}: {text}" for code, text in found.items() if not text.startswith(_NO_REMEDY))

@@ -14,6 +14,9 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import key_filter
 from pruning.scan.skipping import skipped_share
 
+# Said of keys that no build gives: nothing that a user can change.
+BY_STATISTICS = "by the statistics of the build side"
+
 
 def benefit_of_skipping(probe: ProbeColumn, skipped: float, benefits: Benefits) -> Steps[Benefit]:
     """Seconds that known keys cost and save, which skip a share of the bytes of a table's files.
@@ -34,8 +37,8 @@ def benefit_of_bounds(probe: ProbeColumn, keys: KeySummary, selection: BuildSele
         return values
     skipped = skipped_share(key_filter([files], values), files.containers)
     if not skipped:
-        return Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
+        return Reason(ReasonCode.UNCLUSTERED, probe.name, BY_STATISTICS)
     benefit = yield from benefit_of_skipping(probe, skipped, selection.benefits)
     if selection.options.always or benefit.gain > 0:
         return benefit
-    return Reason(ReasonCode.NOT_WORTH, probe.name, f"by the statistics of the build side: {benefit}")
+    return Reason(ReasonCode.NOT_WORTH, probe.name, f"{BY_STATISTICS}: {benefit}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
+from pruning.query.metadata_filters import BY_STATISTICS
 from pruning.query.plan import Join, PlanNames, relations_of
 from pruning.query.runtime_filter import FilterId
 from pruning.query.top_k import TopFilter
-from pruning.reasons import Reason, remedies
+from pruning.reasons import Reason, ReasonCode, remedies
 from pruning.results.blocks import Block, as_html, as_rich, as_text
 from pruning.results.prune_report import table_blocks
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, QueryPlan, TopLine, UnusedLine
@@ -95,6 +96,7 @@ class Explanation(QueryPlan):
             "unused": [{**asdict(each), "reason": each.reason.to_dict()} for each in self.unused],
             "tables": [each.to_dict() for each in self.tables],
             "reasons": [each.to_dict() for each in self.reasons],
+            "causes": [each.to_dict() for each in self.causes],
             "tops": [
                 {**asdict(each), "reason": None if each.reason is None else each.reason.to_dict()} for each in self.tops
             ],
@@ -113,7 +115,7 @@ class Explanation(QueryPlan):
         own = [Block(self.verdict, (), ()), *table_blocks(self.tables)]
         shown = own if self.is_read else query_blocks(self)
         of_tables = (each for table in self.tables for each in (*table.reasons, *_reasons_of_filters(table)))
-        lines = remedies((*self.reasons, *of_tables))
+        lines = remedies((*self.causes, *_of_users(self.reasons), *of_tables))
         return [*shown, *([Block("What to try", (), (), lines)] if lines else [])]
 
 
@@ -136,8 +138,16 @@ def _causes(plan: FilterPlan, sizes: Mapping[int, int], reasons: tuple[Reason, .
     if largest is None:
         return reasons
     own = [*plan.graph.against(largest), *(it.reason for it in plan.unused if it.probe.relation.id == largest.id)]
+    if not any(plan.levels):
+        own += [stop for edge in plan.graph.edges for stop in edge.stops if stop.code is ReasonCode.CACHED]
     of_others = {it.reason for it in plan.unused} | {*plan.graph.refusals}
-    return tuple(dict.fromkeys([*own, *(each for each in reasons if each not in of_others)]))
+    found = tuple(dict.fromkeys([*own, *(each for each in reasons if each not in of_others)]))
+    return tuple(_of_users(found)) or found
+
+
+def _of_users(reasons: Iterable[Reason]) -> Iterator[Reason]:
+    """The reasons but for those against keys that the statistics of a build side give, which users cannot change."""
+    return (each for each in reasons if not each.detail.startswith(BY_STATISTICS))
 
 
 def _top_line(top: TopFilter, names: PlanNames) -> TopLine:

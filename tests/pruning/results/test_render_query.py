@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pruning.query.metadata_filters import BY_STATISTICS
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import Explanation
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, UnusedLine
@@ -81,6 +82,19 @@ def test_remedies_of_all_reasons_come_last():
     assert outer in str(QUERY)
     assert small in str(QUERY)
     assert "What to try" not in str(replace(QUERY, reasons=(OUTER, SMALL)))
+
+
+def test_what_stops_keys_of_the_largest_scan_has_a_remedy():
+    sampled = Reason(ReasonCode.SAMPLED, "Sample")
+    query = replace(QUERY, filters=(), builds=(), causes=(sampled,))
+    assert query.verdict.endswith("try: draw the sample after the join, if any rows will do")
+    assert f"{sampled.code.value}: draw the sample after the join" in " ".join(str(query).split())
+    assert ["SAMPLED"] == [each["code"] for each in query.to_dict()["causes"]]
+
+
+def test_keys_by_statistics_have_no_remedy():
+    by_statistics = Reason(ReasonCode.UNCLUSTERED, "s_day", BY_STATISTICS)
+    assert "OPTIMIZE" not in str(replace(QUERY, reasons=(by_statistics, UNSELECTIVE)))
 
 
 @pytest.mark.parametrize("code", ReasonCode)
