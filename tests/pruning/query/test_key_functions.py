@@ -131,7 +131,7 @@ def test_a_column_is_its_own_path():
     assert 5 == probed_column(cast(SMALL, "bigint"))
 
 
-# What the engine puts in the place of a part of a query, and what the query has there.
+# Expressions of the engine, and the SQL for which it made them.
 WRITTEN = (
     (call("StringLPad", cast(ID, "string"), number("4"), text("0")), "lpad(CAST(k AS string), 4, '0')"),
     (call("UnaryMinus", call("Add", ID, number("1"))), "-(k + 1)"),
