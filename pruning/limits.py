@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, replace
 from pruning.cost.rates import CostRates
 from pruning.errors import InvalidOptionError
 from pruning.execution_limits import ExecutionLimits
-from pruning.settings import UNBOUNDED, check_all, limit, parsed, table
+from pruning.settings import UNBOUNDED, check_all, limit, parsed, set_texts, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +227,7 @@ class Limits(ExecutionLimits):
     )
 
     def __post_init__(self) -> None:
+        set_texts(self)
         check_all(self)
 
     def without(self, *names: str) -> Limits:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pruning.errors import InvalidOptionError
 from pruning.limits import LIMITS, Limits
-from pruning.settings import check_all, number, parsed, table, word
+from pruning.settings import Duration, Size, check_all, number, parsed, set_texts, table, word
 
 CONF_PREFIX = "spark.pruning."
 # The switch of a session that `enable()` prunes; no option of a query.
@@ -35,10 +35,12 @@ class PruningOptions:
     """The options of pruning.
 
     - `enabled`: False reads unpruned (and still returns exactly what was asked for)
-    - `max_build_bytes`: an exact key set larger than this becomes min-max and a bloom filter
+    - `max_build_bytes`: an exact key set larger than this becomes min-max and a bloom filter; a number of bytes, or a
+      text as Spark reads sizes, such as "150MB"
     - `always`: `prune()` uses every sound filter, whatever it is expected to cost and to save; for tests of soundness,
       and for people who know better
-    - `build_timeout_seconds`: a build that takes longer is cancelled and its filter dropped
+    - `build_timeout_seconds`: a build that takes longer is cancelled and its filter dropped; a number of seconds, or a
+      text as Spark reads durations, such as "2min"
     - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
       keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
@@ -50,6 +52,8 @@ class PruningOptions:
     - `limits`: the numbers behind the decisions, for tests and ablations; as confs `spark.pruning.limits.<name>`. They
       may change with any release
 
+    >>> PruningOptions(max_build_bytes="150MB").max_build_bytes
+    157286400
     >>> PruningOptions(max_build_bytes=0)
     Traceback (most recent call last):
     ...
@@ -57,15 +61,16 @@ class PruningOptions:
     """
 
     enabled: bool = True
-    max_build_bytes: int = number(150 << 20, 1, 1 << 36)
+    max_build_bytes: Size = number(150 << 20, 1, 1 << 36)  # noqa: RUF009 - a field
     always: bool = False
-    build_timeout_seconds: float = number(120.0, 0.001, 86_400.0)
+    build_timeout_seconds: Duration = number(120.0, 0.001, 86_400.0)  # noqa: RUF009 - a field
     broadcast_strategy: str = word("AUTO", *BroadcastStrategy.__members__)
     cost_rates: str = word(_DEFAULT_RATES, SESSION, MACHINE, GIVEN)
     top_k: bool = True
     limits: Limits = table(LIMITS, "a `Limits`, or one of them by its name after 'limits.'")  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
+        set_texts(self)
         check_all(self)
 
     @staticmethod

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import Field, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pruning.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+
+    class Size:
+        """The type of a field in bytes, which is set as a number or as text with a unit."""
+
+        def __get__(self, instance: object, owner: object) -> int: ...
+        def __set__(self, instance: object, value: int | str) -> None: ...
+
+    class Duration:
+        """The type of a field in seconds, which is set as a number or as text with a unit."""
+
+        def __get__(self, instance: object, owner: object) -> float: ...
+        def __set__(self, instance: object, value: float | str) -> None: ...
+
+else:
+    Size, Duration = int, float
 
 
 def number(default: float, least: float, most: float, **metadata: object) -> Any:
@@ -15,8 +32,11 @@ def number(default: float, least: float, most: float, **metadata: object) -> Any
 
 
 # Settings whose text may have a unit.
-_OF_SIZES = "_bytes"
-_SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])(?:i?b)?|b)?")
+_OF_SIZES, _OF_DURATIONS = "_bytes", "_seconds"
+_SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])(?:i?b)?|b)?", re.ASCII)
+_DURATION = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)", re.ASCII)
+# The units of durations in Spark's confs, in seconds.
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 # Larger than any number of rows, bytes or files.
 UNBOUNDED = 1 << 62
 
@@ -44,6 +64,17 @@ def check_all(settings: Any) -> None:
         check(each, getattr(settings, each.name), each.name)
 
 
+def set_texts(settings: Any) -> None:
+    """Sets sizes and durations of a frozen dataclass that were given as text to their numbers.
+
+    `InvalidOptionError` for a text that is none.
+    """
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if isinstance(value, str) and each.name.endswith((_OF_SIZES, _OF_DURATIONS)):
+            object.__setattr__(settings, each.name, parsed(each, value, each.name))
+
+
 def check(setting: Field[Any], value: Any, name: str) -> None:
     """Raises `InvalidOptionError` for a value that a setting cannot have; `name` is the caller's word for it."""
     match setting.default:
@@ -64,23 +95,26 @@ def check(setting: Field[Any], value: Any, name: str) -> None:
 def parsed(setting: Field[Any], text: str, name: str) -> Any:
     """The value that a text gives a setting; `InvalidOptionError` for another text, with the caller's `name`."""
     try:
-        value = _parsed(setting.default, text, is_size=setting.name.endswith(_OF_SIZES))
+        value = _parsed(setting, text)
     except (KeyError, ValueError) as error:
         raise _refused(setting, text, name) from error
     check(setting, value, name)
     return value
 
 
-def _parsed(default: Any, text: str, *, is_size: bool) -> object:
+def _parsed(setting: Field[Any], text: str) -> object:
+    default: Any = setting.default
     match default:
         case bool():
             return {"true": True, "false": False}[text.strip().lower()]
         case str():
             return text.strip().upper()
-        case int() if is_size:
+        case int() if setting.name.endswith(_OF_SIZES):
             return parsed_size(text)
         case int():
             return int(text)
+        case float() if setting.name.endswith(_OF_DURATIONS):
+            return parsed_duration(text)
         case float():
             return float(text)
         case _:
@@ -99,6 +133,16 @@ def parsed_size(text: str) -> int:
     return int(match[1]) << 10 * "bkmgtp".index(match[2] or "b")
 
 
+def parsed_duration(text: str) -> float:
+    """The seconds of a number with or without a unit, as Spark reads them; `ValueError` for another text.
+
+    >>> parsed_duration("0.5"), parsed_duration("500ms"), parsed_duration("2 min"), parsed_duration("1H")
+    (0.5, 0.5, 120.0, 3600.0)
+    """
+    match = _DURATION.fullmatch(text.strip().lower())
+    return float(text) if match is None else float(match[1]) * _SECONDS[match[2]]
+
+
 def _refused(setting: Field[Any], value: object, name: str) -> InvalidOptionError:
     match setting.default:
         case bool():
@@ -107,7 +151,10 @@ def _refused(setting: Field[Any], value: object, name: str) -> InvalidOptionErro
             expected = f"one of {', '.join(setting.metadata['names'])}"
         case int() | float():
             expected = f"a number from {setting.metadata['least']} to {setting.metadata['most']}"
-            expected += " or a size such as 8MiB" * (isinstance(value, str) and setting.name.endswith(_OF_SIZES))
+            if isinstance(value, str) and setting.name.endswith(_OF_SIZES):
+                expected += " or a size such as 8MiB"
+            elif isinstance(value, str) and setting.name.endswith(_OF_DURATIONS):
+                expected += " or a duration such as 2min"
         case _:
             expected = setting.metadata["expected"]
     return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")

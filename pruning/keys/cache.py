@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pruning.errors import InvalidOptionError
+from pruning.settings import parsed_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +27,19 @@ class PruningCache:
     both run it.
 
     - `max_bytes`, `max_entries`: the limits of the cache; the least recently used entries are removed first, and an
-      entry above `max_bytes` is not cached. Rows of builds lie on the heap of Spark's driver, everything else in Python
+      entry above `max_bytes` is not cached. Bytes are a number, or a text such as "64MB". Rows of builds lie on the
+      heap of Spark's driver, everything else in Python
     - `hits`: builds that were not run since the cache had their result; `misses`: builds that were run
 
-    `InvalidOptionError` for limits that are no whole numbers from 1.
+    `InvalidOptionError` for limits that are no whole numbers from 1, and no sizes.
 
     >>> PruningCache(max_bytes=1 << 20)
     PruningCache(0 builds, 0 of 1,048,576 bytes, 0 hits, 0 misses)
     """
 
-    def __init__(self, *, max_bytes: int = 128 << 20, max_entries: int = 1000) -> None:
-        self.max_bytes, self.max_entries = _limit("max_bytes", max_bytes), _limit("max_entries", max_entries)
+    def __init__(self, *, max_bytes: int | str = 128 << 20, max_entries: int = 1000) -> None:
+        self.max_bytes = _limit("max_bytes", max_bytes, "a whole number from 1 or a size such as 8MiB")
+        self.max_entries = _limit("max_entries", max_entries, "a whole number from 1")
         self.hits = 0
         self.misses = 0
         self._nbytes = 0
@@ -103,8 +107,11 @@ class PruningCache:
         self._nbytes -= 0 if found is None else found.nbytes
 
 
-def _limit(name: str, value: object) -> int:
+def _limit(name: str, given: object, expected: str) -> int:
+    value = given
+    if isinstance(given, str) and name == "max_bytes":
+        with suppress(ValueError):
+            value = parsed_size(given)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        msg = f"Cannot set {name!r} of a PruningCache to {value!r}: expected a whole number from 1"
-        raise InvalidOptionError(msg)
+        raise InvalidOptionError(f"Cannot set {name!r} of a PruningCache to {given!r}: expected {expected}")
     return value

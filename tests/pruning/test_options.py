@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pruning.errors import InvalidOptionError, PruningError
+from pruning.keys.cache import PruningCache
 from pruning.limits import LIMITS, Limits
 from pruning.options import CONF_PREFIX, PruningOptions, option_names
 
@@ -84,7 +85,10 @@ def test_conf_of_a_constant_is_refused_as_unknown():
         pytest.param("max_build_bytes", "8MiB", 8 << 20, id="mebibytes"),
         pytest.param("max_build_bytes", "512k", 512 << 10, id="kibibytes"),
         pytest.param("max_build_bytes", "1 GB", 1 << 30, id="gibibytes"),
+        pytest.param("max_build_bytes", "150MB", 150 << 20, id="megabytes-are-powers-of-two"),
         pytest.param("build_timeout_seconds", "1e-3", 0.001, id="number"),
+        pytest.param("build_timeout_seconds", "120s", 120.0, id="seconds"),
+        pytest.param("build_timeout_seconds", "2min", 120.0, id="minutes"),
         pytest.param("build_timeout_seconds", "5", 5.0, id="integer-as-number"),
         pytest.param("cost_rates", "machine", "MACHINE", id="rates-in-small-letters"),
         pytest.param("broadcast_strategy", " runtime_only ", "RUNTIME_ONLY", id="word-in-small-letters"),
@@ -93,6 +97,72 @@ def test_conf_of_a_constant_is_refused_as_unknown():
 def test_conf_sets_only_its_field(name, text, expected):
     found = PruningOptions.from_confs({CONF_PREFIX + name: text})
     assert PruningOptions(**{name: expected}) == found
+
+
+# The units of `JavaUtils.byteStringAs` and `JavaUtils.timeStringAs` of Spark.
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [("", 1), ("b", 1)]
+    + [(unit, 1 << 10 * power) for power, letter in enumerate("kmg", 1) for unit in (letter, f"{letter}b")],
+)
+def test_size_is_given_as_spark_writes_it(unit, expected):
+    for text in (f"7{unit}", f"7{unit.upper()}", f" 7 {unit} "):
+        assert 7 * expected == PruningOptions(max_build_bytes=text).max_build_bytes
+        assert 7 * expected == PruningOptions().with_limits(bitmap_filter_bytes=text).limits.bitmap_filter_bytes
+        assert 7 * expected == PruningOptions.from_confs({f"{CONF_PREFIX}max_build_bytes": text}).max_build_bytes
+        assert 7 * expected == PruningCache(max_bytes=text).max_bytes
+
+
+@pytest.mark.parametrize(("unit", "power"), [("t", 40), ("tb", 40), ("P", 50), ("PB", 50)])
+def test_size_may_have_the_largest_units(unit, power):
+    assert 7 << power == PruningOptions().with_limits(task_bytes=f"7{unit}").limits.task_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("5", 5), ("0.5", 0.5), ("5s", 5), ("5 S", 5), ("2m", 120), ("2min", 120), ("1h", 3600), ("1d", 86_400),
+     ("250ms", 0.25), ("250000us", 0.25)],
+)  # fmt: skip
+def test_duration_is_given_as_spark_writes_it(text, expected):
+    options = PruningOptions(build_timeout_seconds=text).with_limits(all_builds_timeout_seconds=text)
+    assert pytest.approx(expected) == options.build_timeout_seconds
+    assert options.build_timeout_seconds == options.limits.all_builds_timeout_seconds
+    found = PruningOptions.from_confs({f"{CONF_PREFIX}build_timeout_seconds": text})
+    assert options.build_timeout_seconds == found.build_timeout_seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("max_build_bytes", "lots", "a number from 1 to 68719476736 or a size such as 8MiB"),
+        ("max_build_bytes", "1.5g", "a number from 1 to 68719476736 or a size such as 8MiB"),
+        ("max_build_bytes", "", "a number from 1 to 68719476736 or a size such as 8MiB"),
+        ("max_build_bytes", "8mm", "a number from 1 to 68719476736 or a size such as 8MiB"),
+        ("build_timeout_seconds", "2 hours", "a number from 0.001 to 86400.0 or a duration such as 2min"),
+        ("build_timeout_seconds", "nan s", "a number from 0.001 to 86400.0 or a duration such as 2min"),
+        ("build_timeout_seconds", "", "a number from 0.001 to 86400.0 or a duration such as 2min"),
+    ],
+)
+def test_text_that_is_no_size_or_duration_is_refused(name, text, expected):
+    with pytest.raises(InvalidOptionError) as caught:
+        PruningOptions(**{name: text})
+    assert f"Cannot set {name!r} to {text!r}: expected {expected}" == str(caught.value)
+    with pytest.raises(InvalidOptionError) as caught:
+        PruningOptions.from_confs({CONF_PREFIX + name: text})
+    assert f"Cannot set {CONF_PREFIX + name!r} to {text!r}: expected {expected}" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("max_build_bytes", "1pb", f"{1 << 50}: expected a number from 1 to 68719476736"),
+        ("max_build_bytes", "0k", "0: expected a number from 1 to 68719476736"),
+        ("build_timeout_seconds", "2d", "172800.0: expected a number from 0.001 to 86400.0"),
+    ],
+)
+def test_range_counts_for_text(name, text, expected):
+    with pytest.raises(InvalidOptionError, match=f"Cannot set '{name}' to {expected}"):
+        PruningOptions(**{name: text})
 
 
 @pytest.mark.parametrize("each", RANGED, ids=lambda each: each.name)
@@ -110,7 +180,7 @@ def test_range_of_an_option_is_inclusive(each):
     ("name", "value"),
     [
         pytest.param("max_build_bytes", 1.5, id="fraction-for-integer"),
-        pytest.param("max_build_bytes", "7", id="text"),
+        pytest.param("max_build_bytes", b"7", id="bytes"),
         pytest.param("max_build_bytes", True, id="bool-for-integer"),
         pytest.param("max_build_bytes", None, id="none"),
         pytest.param("build_timeout_seconds", float("nan"), id="nan"),

@@ -111,10 +111,15 @@ def test_threads_do_not_exceed_limits():
 
 
 @pytest.mark.parametrize("name", ["max_bytes", "max_entries"])
-@pytest.mark.parametrize("value", [0, -1, True, 1.5, "8"])
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "lots", "0"])
 def test_limits_must_be_positive_integers(name, value):
     with pytest.raises(InvalidOptionError, match=f"Cannot set '{name}' of a PruningCache"):
         PruningCache(**{name: value})
+
+
+def test_a_number_of_entries_is_no_text():
+    with pytest.raises(InvalidOptionError, match="Cannot set 'max_entries' of a PruningCache to '8': expected a whole"):
+        PruningCache(max_entries="8")
 
 
 def test_repr_shows_contents_and_counters():
