@@ -65,7 +65,7 @@ class ReasonCode(Enum):
     TOO_MANY_ROWS = "the build gave too many rows to be joined as a local relation"
     RESULT_TOO_LARGE = "the build gave more bytes than `spark.driver.maxResultSize` lets the driver receive"
     NOT_CACHED = "the result of the build is not cached"
-    READ_BY_BUILD = "a build has read the scan, and the query joins the rows of the build"
+    READ_BY_BUILD = "the scan is read by a build, whose rows take its place in the query"
     RUN_ONCE = "Spark runs this subtree once for several parts of the query; a filter on some would make it run again"
     TOO_FEW_FIRST_ROWS = "statistics do not prove that the examined files hold enough rows for the LIMIT"
     COMMAND = "the command needs every row of its target"

@@ -114,6 +114,14 @@ def test_explain_with_builds_equals_the_pruned_query(star):
     assert "sales: 2 of 8 files, " in str(found)
 
 
+def test_build_is_not_told_of_as_if_it_had_run(star):
+    df = star(MARCH)
+    line = "no filter: the scan is read by a build, whose rows take its place in the query"
+    for found in (explain(df, options=OPTIONS), explain(df, run_builds=True, options=OPTIONS)):
+        assert "READ_BY_BUILD" in {each.reason.code.name for each in found.unused}
+        assert line in " ".join(str(found).split())
+
+
 def test_explain_with_builds_does_not_read_probe_tables(spark, star):
     df, after = star(MARCH), last_execution(spark)
     # A build without a job leaves no execution.
