@@ -106,9 +106,10 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     - `cache`: a `PruningCache`, which has the keys of sides that were run with it before; if None, nothing is kept
 
     The versions of the tables are those that `df` was planned with. Any trouble with pruning gives the unpruned
-    answer, one warning, and a reason in `explain()`; so do a version of Spark that it does not know and Spark Connect,
-    whose plans are out of reach: name the keys, and use `pruned_read()`. Raises `InvalidDataFrameError` for the result
-    of a command, which has run already; `EnvironmentProblem` where Spark is not installed.
+    answer, one warning, and a reason in `explain()`; so do a version of Spark that it does not know, a stream, which
+    `enable()` prunes, and Spark Connect, whose plans are out of reach: name the keys, and use `pruned_read()`. Raises
+    `InvalidDataFrameError` for the result of a command, which has run already; `EnvironmentProblem` where Spark is not
+    installed.
     """
     _require_spark("prune")
     from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine

@@ -116,7 +116,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.UNKNOWN_VERSION: "use a version of Spark that this release knows",
         ReasonCode.INVALID_OPTION: "set that conf to what is expected, or unset it",
         ReasonCode.PRUNING_FAILED: "log the logger `scanprune` at level DEBUG, and report the error",
-        ReasonCode.STREAMING: "prune the batch inside of foreachBatch, or enable(spark) before the stream starts",
+        ReasonCode.STREAMING: "enable(spark) before the stream starts, or prune the batch inside of foreachBatch",
         ReasonCode.STATEFUL: "join static tables in a stream of its own, or inside of foreachBatch",
         ReasonCode.NO_JVM: "name the keys to pruned_read()",
         ReasonCode.BUILD_FAILED: "run the small side by itself to see its error",

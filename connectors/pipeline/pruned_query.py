@@ -84,7 +84,7 @@ class PrunedQuery:
             return PrunedQuery.untouched(failed_build(_QUERY, error), options)
         code = ReasonCode.INVALID_OPTION if isinstance(error, InvalidOptionError) else ReasonCode.PRUNING_FAILED
         reason = Reason(code, _QUERY, error_kind(error))
-        logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
+        _warn_of(reason)
         return PrunedQuery.untouched(reason, options)
 
     @property
@@ -275,7 +275,9 @@ def prune_query(
     analyzed: Any = analyzed_plan(df)
     try:
         if analyzed.isStreaming():
-            return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
+            reason = Reason(ReasonCode.STREAMING, _QUERY)
+            _warn_of(reason)
+            return df, PrunedQuery.untouched(reason, options)
         calls = size_calls(df.sparkSession)
         if not is_candidate(
             df.sparkSession, analyzed, least_bytes(df.sparkSession, options), calls, top_k=options.top_k
@@ -286,6 +288,11 @@ def prune_query(
     except Exception as error:  # noqa: BLE001 - the record tells of it
         return df, PrunedQuery.failed(error, options)
     return (query if pruned is None else pruned), record
+
+
+def _warn_of(reason: Reason) -> None:
+    """One warning that a query is left alone."""
+    logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
 
 
 def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
@@ -337,7 +344,7 @@ def why_not_worth(spark: SparkSession, plan: Any, options: PruningOptions) -> Re
     least = least_bytes(spark, options)
     if is_candidate(spark, plan, least, None, top_k=options.top_k):
         return None
-    detail = f"no scan below a join, or below a limit over an order, reads {size(least)}"
+    detail = f"no scan below a join, or below a limit over an order, has as much as {size(least)} to read"
     return Reason(ReasonCode.NOT_WORTH, _QUERY, detail)
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from connectors.pipeline import pruned_query
 from connectors.pipeline.records import record_of
+from connectors.spark.jvm import optimized_plan
 from pruning import PruningOptions, explain, prune, report
 from pruning.cost.rates import CostRates
-from pruning.reasons import ReasonCode
+from pruning.reasons import ReasonCode, size
 from sample_data.rows import Rows
 from tests.connectors.delta.test_file_index import jobs
 from tests.costs import NO_FIXED_COSTS
@@ -135,9 +136,32 @@ def test_time_travel_uses_the_size_of_its_version(spark, tmp_path):
     assert [pruned_query.UntouchedQuery, pruned_query.PrunedQuery] == [type(record_of(it)) for it in found]
 
 
-def test_stream_is_refused_without_a_warning(spark, caplog):
+def test_stream_is_refused_with_one_warning_that_names_what_prunes_it(spark, caplog):
     df = spark.readStream.format("rate").load().join(spark.range(3).toDF("value"), "value")
-    assert is_unchanged(df, prune(df))
-    for found in (explain(prune(df)), explain(df), explain(df, run_builds=True)):
+    result = prune(df)
+    assert is_unchanged(df, result)
+    assert [("scanprune", "WARNING")] == [(each.name, each.levelname) for each in caplog.records]
+    assert "the query is a stream" in caplog.text
+    assert "try: enable(spark) before the stream starts" in caplog.text
+    caplog.clear()
+    for found in (explain(result), explain(df)):
         assert [ReasonCode.STREAMING] == [each.code for each in found.reasons]
+        assert "try: enable(spark) before the stream starts" in found.verdict
+    assert "try: enable(spark) before the stream starts" in report(result).verdict
     assert "" == caplog.text
+    assert [ReasonCode.STREAMING] == [each.code for each in explain(df, run_builds=True).reasons]
+
+
+def test_table_without_files_is_not_told_to_have_bytes(spark, tmp_path):
+    folder = str(tmp_path / "empty")
+    spark.range(0).write.format("delta").save(folder)
+    text = f"SELECT e.id FROM delta.`{folder}` e JOIN range(3) r ON e.id = r.id"
+    options = PruningOptions()
+    assert [] == spark.sql(text).collect() == prune(spark.sql(text), options=options).collect()
+    reason = pruned_query.why_not_worth(spark, optimized_plan(spark.sql(text)), options)
+    assert ReasonCode.NOT_WORTH == reason.code
+    least = size(pruned_query.least_bytes(spark, options))
+    assert f"no scan below a join, or below a limit over an order, has as much as {least} to read" == reason.detail
+    assert {"empty": 0} == dict(explain(spark.sql(text), options=options).scans)
+    result = prune(spark.sql(text), options=replace(OPTIONS, always=True))
+    assert report(result).verdict.startswith("nothing to read: no file of empty")

@@ -72,7 +72,7 @@ def test_a_report_is_never_empty():
     assert "the query joins the rows of 0 builds" in str(PruneReport(()))
     nothing = Explanation.nothing(Reason(ReasonCode.STREAMING, "the query"), ran_builds=False)
     assert str(nothing).splitlines()[0] == nothing.verdict
-    assert "prune the batch inside of foreachBatch" in nothing.verdict
+    assert "enable(spark) before the stream starts" in nothing.verdict
     assert nothing.verdict == nothing.to_dict()["verdict"]
 
 
