@@ -15,6 +15,7 @@ class ReasonCode(Enum):
 
     SWITCHED_OFF = "pruning is switched off by the option `enabled`"
     NO_STATISTICS = "storage has no statistics of the column"
+    INT96 = "its timestamps are stored as INT96, of which Parquet files keep no statistics"
     UNSUPPORTED_TYPE = "columns of this type cannot be compared with keys by their statistics"
     COLLATED = "a collation other than UTF8_BINARY orders the column in another way than its statistics"
     CHAR_PADDED = "values of char(n) are padded when they are read, so stored bounds and keys differ"
@@ -98,6 +99,8 @@ class Reason:
         return {"code": self.code.name, "subject": self.subject, "text": self.code.value, "detail": self.detail}
 
 
+# No container has bounds of the column.
+WITHOUT_BOUNDS = frozenset({ReasonCode.NO_STATISTICS, ReasonCode.INT96})
 # A build began and gave no keys, which says nothing of an equal query.
 UNFINISHED = frozenset(
     {ReasonCode.BUILD_CANCELLED, ReasonCode.BUILD_FAILED, ReasonCode.BUILD_RAISED, ReasonCode.BUILD_TIMED_OUT}
@@ -131,6 +134,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.RESULT_TOO_LARGE: "raise `spark.driver.maxResultSize` where the session starts",
         ReasonCode.UNPINNED_KEYS: "cache() the small side",
         ReasonCode.NO_STATISTICS: "have the table's format collect statistics of the column",
+        ReasonCode.INT96: "set `spark.sql.parquet.outputTimestampType` to TIMESTAMP_MICROS, and write the files again",
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
         ReasonCode.NOT_VECTORISED: "switch the vectorised Parquet reader on",
         ReasonCode.MAY_RAISE: "use try_divide, try_cast or another try_ function, or nullif(divisor, 0)",

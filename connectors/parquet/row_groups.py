@@ -163,6 +163,7 @@ class _Series:
     digits: int | None = None
     faults: dict[str, None] = field(default_factory=dict)
     is_misled: bool = False
+    missing: ReasonCode = ReasonCode.NO_STATISTICS
 
     def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
         """The row groups of one file."""
@@ -174,6 +175,8 @@ class _Series:
                 else:
                     self.add(_NOTHING)
             return
+        if place.type.physical == "INT96":
+            self.missing = ReasonCode.INT96
         fault = footer.writer.fault(place.type)
         if fault is not None:
             self.faults[f"{fault.value}, {footer.writer.text}"] = None
@@ -224,6 +227,7 @@ class _Series:
             file_only=np.array(self.file_only, bool),
             distinct=np.array(self.distinct, np.int64),
             has_bloom_filter=np.array(self.has_bloom_filter, bool),
+            missing=self.missing,
         )
 
 

@@ -12,11 +12,12 @@ from pruning.query.build_selection import BuildSelection
 from pruning.query.lineage import ProbeColumn
 from pruning.query.metadata_filters import benefit_of_skipping
 from pruning.query.plan import PlanNames
-from pruning.query.requests import DescribeFiles, DescribeRowGroups, Steps, TrustStatistics, ask
+from pruning.query.requests import DescribeFiles, DescribeRowGroups, ScanContainers, Steps, TrustStatistics, ask
 from pruning.query.top_k import TopFilter, TopK, topk_threshold, without_absent
 from pruning.reasons import UNREAD, Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.skipping import prune_containers, skipped_share
+from pruning.scan.statistics import why_missing
 from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
 
@@ -37,35 +38,50 @@ def prove_first_rows(top: TopK, limits: Limits) -> Steps[Domain | Reason]:
     Each scan alone may prove a set of keys; their intersection is enough.
     """
     found: list[Domain] = []
+    codes: set[ReasonCode] = set()
+    key = str(top.sort_key.key)
     for probe in top.proving:
         proved = yield from _proved_by(top, probe, limits)
-        if isinstance(proved, Reason):
-            return Reason(ReasonCode.STATISTICS_FAILED, str(top.sort_key.key), proved.detail)
-        found += () if proved is None else (proved,)
-    return reduce(Domain.intersect, found) if found else too_few_first_rows(str(top.sort_key.key))
+        if isinstance(proved, Domain):
+            found.append(proved)
+        elif isinstance(proved, Reason):
+            return Reason(ReasonCode.STATISTICS_FAILED, key, proved.detail)
+        else:
+            codes.add(proved)
+    if found:
+        return reduce(Domain.intersect, found)
+    return Reason(codes.pop(), key) if len(codes) == 1 else too_few_first_rows(key)
 
 
-def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | Reason | None]:
-    """The keys that one scan proves; a `Reason` if its statistics cannot be read."""
+def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | Reason | ReasonCode]:
+    """The keys that one scan proves; a code if it proves none, a `Reason` if its statistics cannot be read."""
     is_trusted = yield from ask(TrustStatistics(probe))
     if isinstance(is_trusted, Reason):
         return is_trusted
     if not is_trusted:
-        return None
+        return ReasonCode.TOO_FEW_FIRST_ROWS
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
-        return files if files.code in UNREAD else None
+        return files if files.code in UNREAD else ReasonCode.TOO_FEW_FIRST_ROWS
     if files.type is None or str(files.type) != top.sort_key.key.type:
-        return None
+        return ReasonCode.TOO_FEW_FIRST_ROWS
     found = topk_threshold(top, files.containers, files.name)
     chosen = np.flatnonzero(prune_containers(files.containers, {} if found is None else {files.name: found}).kept)
     if not files.containers.is_listed or len(chosen) > limits.max_footers:
-        return found
+        return _why_unproved(files) if found is None else found
     groups = yield from ask(DescribeRowGroups(probe.relation, chosen, probe.column))
     if isinstance(groups, Reason):
         return groups
     both = [each for each in (found, topk_threshold(top, groups.containers, groups.name)) if each is not None]
-    return reduce(Domain.intersect, both) if both else None
+    return reduce(Domain.intersect, both) if both else _why_unproved(files, groups)
+
+
+def _why_unproved(*levels: ScanContainers) -> ReasonCode:
+    """The reason why statistics of files, and of row groups, prove nothing: there are no bounds, or too few rows."""
+    columns = [each.containers.columns[each.name] for each in levels if each.name in each.containers.columns]
+    if not any(map(len, columns)) or any(each.has_bounds for each in columns):
+        return ReasonCode.TOO_FEW_FIRST_ROWS
+    return why_missing(columns)
 
 
 def first_rows_filter(
@@ -101,7 +117,8 @@ def expected_filters(top: TopK, selection: BuildSelection, limits: Limits) -> St
     proved = (yield from prove_first_rows(top, limits)) if worth_filtering(top, selection) else None
     found: list[TopFilter] = []
     for each in top.probes:
-        outcome: Benefit | Reason = selection.why_no_filter(each) or too_few_first_rows(each.name)
+        unproved = proved if isinstance(proved, Reason) else too_few_first_rows(each.name)
+        outcome: Benefit | Reason = selection.why_no_filter(each) or unproved
         if isinstance(proved, Domain) and selection.why_no_filter(each) is None:
             made = yield from first_rows_filter(top, each, proved, PlanNames(selection.root), selection.benefits)
             outcome = made if isinstance(made, Reason) else made[1]

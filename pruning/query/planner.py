@@ -42,16 +42,14 @@ from pruning.query.planner_requests import (
 from pruning.query.requests import Steps, ask, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter, one_by_build
 from pruning.query.top_k import TopFilter, TopK, top_ks
-from pruning.reasons import UNFINISHED, UNREAD, Reason, ReasonCode
+from pruning.reasons import UNFINISHED, UNREAD, WITHOUT_BOUNDS, Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
 _NOT_DONE = UNFINISHED | {ReasonCode.RESULT_TOO_LARGE}
 # Reasons that leave a top-k filter without effect on the files of a scan.
-_NO_FILTER = frozenset(
-    {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
-)
+_NO_FILTER = frozenset({ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_READER_FILTER, *WITHOUT_BOUNDS})
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pruning.reasons import size
+from pruning.reasons import WITHOUT_BOUNDS, Reason, size
 from pruning.results.table_explanation import FilterExplanation, TableExplanation
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.scan_plan import RowFilter, ScanPlan
@@ -90,6 +90,8 @@ def _nothing_skipped(tables: Sequence[TableExplanation]) -> str:
     found = [(_name(each), one) for each in tables for one in each.filters]
     tested = any(one.row_test != "none" for _, one in found)
     rows = ", but rows without a key are dropped early" if tested else ""
+    if (blind := _without_bounds(tables)) is not None:
+        return f"nothing skipped{rows}: {blind}; try: {blind.remedy}"
     columns = _listed([", ".join(one.columns) for _, one in found])
     line = f"nothing skipped: every file may hold a key of {columns}{rows}"
     if not found:
@@ -98,6 +100,17 @@ def _nothing_skipped(tables: Sequence[TableExplanation]) -> str:
     if 1 - share < _WORTH_CLUSTERING:
         return line
     return f"{line}; {table} clustered by {column} would let it skip about {1 - share:.0%}"
+
+
+def _without_bounds(tables: Sequence[TableExplanation]) -> Reason | None:
+    """The reason why nothing is known of the columns of all filters; None where bounds of one are known."""
+    reasons = [{why.subject: why for why in each.reasons if why.code in WITHOUT_BOUNDS} for each in tables]
+    wanted = [(own, column) for own, each in zip(reasons, tables, strict=True) for column in _columns(each)]
+    return wanted[0][0][wanted[0][1]] if wanted and all(column in own for own, column in wanted) else None
+
+
+def _columns(table: TableExplanation) -> list[str]:
+    return [column for each in table.filters for column in each.columns]
 
 
 def _passing(filter_: FilterExplanation) -> float:

@@ -15,7 +15,7 @@ from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.compaction import Evidence, bridged, compact
 from pruning.scan.skipping import SkipReason, column_causes, weights
-from pruning.scan.statistics import ColumnStatistics, Containers
+from pruning.scan.statistics import Containers, why_missing
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray, RangeSet
@@ -138,14 +138,14 @@ def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
     `worth` are the bytes that it skips beyond the pushed columns, `alone` the bytes that it skips without them.
     """
     columns = [level.columns[name] for level in levels if name in level.columns]
-    known = any(_has_bounds(each) for each in columns)
+    known = any(each.has_bounds for each in columns)
     if domain.is_none:
         return None
     refused = _why_no_literals(name, domain, capabilities)
     if refused is not None:
         return refused
     if not known:
-        return Reason(ReasonCode.NO_READER_FILTER if name in capabilities.file_only else ReasonCode.NO_STATISTICS, name)
+        return Reason(ReasonCode.NO_READER_FILTER if name in capabilities.file_only else why_missing(columns), name)
     detail = "but for those that other columns skip" if alone else ""
     return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
 
@@ -194,12 +194,8 @@ def _predicate(name: str, keys: Domain, evidence: _EvidenceOf, remaining: list[I
 def file_only(row_groups: Containers | None, capabilities: PushdownCapabilities) -> frozenset[str]:
     """The columns by which the reader skips no row groups, also those that it ignores in all examined files."""
     columns = row_groups.columns.items() if row_groups is not None else ()
-    hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
+    hidden = {name for name, each in columns if each.has_bounds and not each.seen_by_reader().has_bounds}
     return capabilities.file_only | hidden
-
-
-def _has_bounds(column: ColumnStatistics) -> bool:
-    return bool((column.has_low | column.has_high).any())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ Soundness: a skipped container holds no row that the join could use; a container
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Protocol
 
@@ -181,7 +181,7 @@ def fold_column(column: ColumnStatistics, groups: Containers, count: int) -> Col
     Row groups that are empty or hold only NULL have no bounds and do not make those of their file unknown.
     """
     if not len(column):
-        return ColumnStatistics.unknown(column.type, count)
+        return replace(ColumnStatistics.unknown(column.type, count), missing=column.missing)
     parents = parents_of(groups)
     counts = ~column.all_null(groups.rows) & (groups.rows != 0)
     wrong = _wrong(column)
@@ -199,6 +199,7 @@ def fold_column(column: ColumnStatistics, groups: Containers, count: int) -> Col
         has_high,
         _summed(column.null_count, parents, count),
         nan,
+        missing=column.missing,
     )
 
 

@@ -14,13 +14,14 @@ Strings between the same two ends share an integer, so their integers do not sho
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
+from pruning.reasons import ReasonCode
 from pruning.values import encoding as code
 from pruning.values.byte_strings import ByteStrings, IntArray, above, places
 from pruning.values.domain import Domain
@@ -49,7 +50,7 @@ class ColumnStatistics:
     their reader cannot skip by the column, since it takes no predicate on the column as the file stores it; None marks
     none. `distinct` estimates the different values of each container, `UNKNOWN` where storage does not tell; no skip
     rests on it. `has_bloom_filter` is False for row groups in which a reader finds no bloom filter of the column; None
-    where that is not known of any.
+    where that is not known of any. `missing` says why bounds are missing, where they are.
     """
 
     type: ValueType
@@ -63,6 +64,7 @@ class ColumnStatistics:
     file_only: BoolArray | None = None
     distinct: IntArray | None = None
     has_bloom_filter: BoolArray | None = None
+    missing: ReasonCode = ReasonCode.NO_STATISTICS
 
     def __post_init__(self) -> None:
         arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
@@ -112,6 +114,11 @@ class ColumnStatistics:
             distinct=None if self.distinct is None else self.distinct[indices],
             has_bloom_filter=None if self.has_bloom_filter is None else self.has_bloom_filter[indices],
         )
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if some container has a bound."""
+        return bool((self.has_low | self.has_high).any())
 
     @property
     def may_have_bloom_filters(self) -> bool:
@@ -189,6 +196,12 @@ class ColumnStatistics:
             case _:
                 first, last, low_line, high_line = code.merged_ranks(ranges.lows, ranges.highs, self.lows, self.highs)
                 return (first, last), (low_line, high_line), low_line > high_line
+
+
+def why_missing(columns: Iterable[ColumnStatistics]) -> ReasonCode:
+    """The reason why no container has a bound of a column, by its statistics on all levels."""
+    known = (each.missing for each in columns if each.missing is not ReasonCode.NO_STATISTICS)
+    return next(known, ReasonCode.NO_STATISTICS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from connectors.pipeline.plan_metadata import PlanMetadata
 from pruning import PruningOptions, explain, report
-from sample_data.rows import ordered
+from sample_data.rows import Rows, ordered
 from tests.queries import star
 from tests.queries.star import files as read_files
 from tests.unchanged import is_unchanged
@@ -253,3 +253,33 @@ def test_limit_without_a_sort_stops_early(spark, facts, pruned_frame):
     assert 5 == len(result.collect())
     for each in (joined, result):
         assert "CollectLimit" in each._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.mark.parametrize(
+    ("stored_as", "is_known"),
+    [pytest.param("INT96", False, id="int96"), pytest.param("TIMESTAMP_MICROS", True, id="micros")],
+)
+def test_timestamps_without_statistics_name_the_conf_that_brings_them(
+    spark, tmp_path, pruned_frame, conf, stored_as, is_known
+):
+    conf("spark.sql.parquet.outputTimestampType", stored_as)
+    made = "timestamp_seconds(1700000000 + id * 60) AS ts"
+    spark.range(0, 4000, 1, 8).selectExpr("id", made).write.parquet(str(tmp_path / "facts"))
+    spark.range(0, 40, 1, 1).selectExpr("id AS n", made).write.parquet(str(tmp_path / "few"))
+    facts, few = (f"parquet.`{tmp_path / name}`" for name in ("facts", "few"))
+    remedy = "set `spark.sql.parquet.outputTimestampType` to TIMESTAMP_MICROS, and write the files again"
+
+    first = spark.sql(f"SELECT * FROM {facts} ORDER BY ts LIMIT 5")
+    result = pruned_frame(first, options=OPTIONS)
+    assert ordered(first.collect()) == ordered(result.collect())
+    for found in (explain(first, options=OPTIONS), explain(result)):
+        assert [None if is_known else "INT96"] == [each.reason and each.reason.code.name for each in found.tops]
+        assert is_known == (f"try: {remedy}" not in found.verdict)
+
+    joined = spark.sql(f"SELECT f.* FROM {facts} f JOIN (SELECT ts FROM {few} WHERE n < 9) USING (ts)")
+    result = pruned_frame(joined, options=replace(OPTIONS, always=True))
+    assert Rows(joined.collect()) == Rows(result.collect())
+    (found,) = explain(result).tables
+    assert (1 if is_known else 8, 8) == (found.files_kept, found.files_total)
+    assert is_known == ("INT96" not in {each.code.name for each in found.reasons})
+    assert is_known == (f"try: {remedy}" not in report(result).verdict)

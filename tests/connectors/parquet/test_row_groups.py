@@ -140,6 +140,9 @@ def test_column_without_a_type_has_no_statistics(tmp_path):
 def test_int96_timestamps_are_unknown(tmp_path):  # failure catalogue 104
     file = written(tmp_path / "x", table_of(pa.timestamp("us"), [1, 3, 5, 9]), use_deprecated_int96_timestamps=True)
     assert ["all", "all"] == domains(file, column("timestamp"))
+    (found,) = read(file, column("timestamp")).containers.columns.values()
+    assert (False, ReasonCode.INT96) == (found.has_bounds, found.missing)
+    assert ReasonCode.INT96 == found.take(np.array([0])).missing
 
 
 def test_nan_is_never_excluded(tmp_path):  # failure catalogue 60, 61, 64
