@@ -154,14 +154,41 @@ def disable(spark: SparkSession) -> None:
     _session_pruning(spark, "disable pruning of a session").disable(spark)
 
 
-def history(spark: SparkSession) -> list[PruneReport]:
+def history(
+    spark: SparkSession,
+    *,
+    table: str | None = None,
+    tag: str | None = None,
+    job_group: str | None = None,
+    execution_id: int | None = None,
+) -> list[PruneReport]:
     """The reports of the last 100 queries that a session planned while it was enabled, newest first.
 
-    Queries over files that had nothing to prune are among them, each with the reason. Raises as `enable()` does for
-    anything but a classic session.
+    Queries over files that had nothing to prune are among them, each with the reason. Those that are given leave only
+    queries with all of these properties, which `query` of a report has:
+
+    - `table`: a table of files that they read, by its path, or by the last parts of its path or of its name in the
+      catalog, as "sales", "shop.sales" and "/lake/sales"; views have no name here
+    - `tag`: set by `spark.addTag()` or `addJobTag()` of its context when the query was planned
+    - `job_group`: set by `setJobGroup()`; of a stream the `runId`
+    - `execution_id`: that in Spark's SQL tab, of the query or of the command that ran it: a MERGE runs several
+
+    Raises as `enable()` does for anything but a classic session, `InvalidOptionError` for properties of other types.
     """
-    reports: list[PruneReport] = _session_pruning(spark, "tell the history of a session").history(spark)
+    session_pruning = _session_pruning(spark, "tell the history of a session")
+    for name, value in (("table", table), ("tag", tag), ("job_group", job_group)):
+        _check_wanted(name, value, is_known=isinstance(value, str) and bool(value), expected="a text that is not empty")
+    given: object = execution_id
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    _check_wanted("execution_id", given, is_known=is_number, expected="an integer")
+    wanted = session_pruning.Wanted(table, tag, job_group, execution_id)
+    reports: list[PruneReport] = session_pruning.history(spark, wanted)
     return reports
+
+
+def _check_wanted(name: str, value: object, *, is_known: bool, expected: str) -> None:
+    if value is not None and not is_known:
+        raise InvalidOptionError(f"Cannot look for queries by {name!r} {value!r}: expected {expected}")
 
 
 def _session_pruning(spark: object, asked: str) -> Any:

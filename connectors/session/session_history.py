@@ -4,31 +4,68 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from connectors.pipeline.pruned_command import WholeCommand
 from connectors.pipeline.pruned_query import PrunedQuery
 from pruning.results.prune_report import PruneReport
+from pruning.results.query_origin import QueryOrigin
 from pruning.results.verdict import NOTHING_TO_PRUNE
 
 QueryRecord = PrunedQuery | WholeCommand
-# The execution of a query that was planned before its execution began.
-NO_EXECUTION = -1
+# Marks in the texts of `QueryOrigin.java`.
+_BETWEEN_FIELDS, _BETWEEN_VALUES, _BETWEEN_QUERIES = "\0\1\2"
 # So many queries keep their plan in the JVM, which holds rows and RDDs: a checkpoint, a list, the batch of a stream.
 _WITH_PLANS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A query by its execution; `record` is None where it had nothing to prune."""
+    """A query by its origin; `record` is None where it had nothing to prune."""
 
-    execution: int
+    origin: QueryOrigin
     record: QueryRecord | None
 
     def report(self) -> PruneReport:
         """The report of the query."""
-        return PruneReport((), NOTHING_TO_PRUNE) if self.record is None else self.record.report()
+        found = PruneReport((), NOTHING_TO_PRUNE) if self.record is None else self.record.report()
+        return replace(found, query=self.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The queries that are looked for: those with each of these properties that is not None."""
+
+    table: str | None = None
+    tag: str | None = None
+    job_group: str | None = None
+    execution_id: int | None = None
+
+    def fits(self, query: QueryOrigin) -> bool:
+        """True for a query that is looked for."""
+        return (
+            (self.table is None or query.reads(self.table))
+            and (self.tag is None or self.tag in query.tags)
+            and (self.job_group is None or self.job_group == query.job_group)
+            and (self.execution_id is None or query.is_of(self.execution_id))
+        )
+
+
+EVERY = Wanted()
+
+
+def origin_of(text: str) -> QueryOrigin:
+    """The origin that `QueryOrigin.java` tells."""
+    execution, root, group, tags, tables = text.split(_BETWEEN_FIELDS)
+    tagged, named = (tuple(each.split(_BETWEEN_VALUES)) if each else () for each in (tags, tables))
+    return QueryOrigin(int(execution) if execution else None, int(root) if root else None, group or None, tagged, named)
+
+
+def origins_of(text: str) -> list[QueryOrigin]:
+    """The origins of several queries, each with a mark behind it, the oldest first."""
+    return [origin_of(each) for each in text.split(_BETWEEN_QUERIES)[:-1]]
 
 
 @dataclass(slots=True)
@@ -39,24 +76,24 @@ class SessionHistory:
     _entries: deque[Entry] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, execution: int, record: QueryRecord) -> None:
+    def add(self, query: QueryOrigin, record: QueryRecord) -> None:
         """Adds a query that has just been planned."""
         with self._lock:
-            self._entries.appendleft(Entry(execution, record))
+            self._entries.appendleft(Entry(query, record))
             self._trim()
 
-    def replace(self, execution: int, record: QueryRecord) -> None:
-        """Puts another record in the place of the latest one of an execution."""
+    def replace(self, execution: int | None, record: QueryRecord) -> None:
+        """Puts another record in the place of the latest one of an execution, or of the latest one without any."""
         with self._lock:
             for at, each in enumerate(self._entries):
-                if each.execution == execution:
-                    self._entries[at] = Entry(execution, record)
+                if each.origin.execution_id == execution:
+                    self._entries[at] = Entry(each.origin, record)
                     return
 
-    def add_plain(self, count: int) -> None:
-        """Adds so many queries that had nothing to prune, and that came after all others."""
+    def add_plain(self, queries: Iterable[QueryOrigin]) -> None:
+        """Adds queries that had nothing to prune, and that came after all others, the oldest first."""
         with self._lock:
-            self._entries.extendleft([Entry(NO_EXECUTION, None)] * count)
+            self._entries.extendleft(Entry(each, None) for each in queries)
             self._trim()
 
     def forget_plans(self) -> None:
@@ -64,10 +101,10 @@ class SessionHistory:
         for each in self.latest():
             _forget_plan(each, keeps_reasons=True)
 
-    def latest(self) -> list[Entry]:
-        """The queries, newest first."""
+    def latest(self, wanted: Wanted = EVERY) -> list[Entry]:
+        """The queries that are looked for, newest first."""
         with self._lock:
-            return [*self._entries]
+            return [each for each in self._entries if wanted.fits(each.origin)]
 
     def records(self) -> list[QueryRecord]:
         """The records of those that were handed over."""

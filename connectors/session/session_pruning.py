@@ -26,7 +26,7 @@ from connectors.pipeline.records import log_verdict
 from connectors.registry import plan_early
 from connectors.session.other_sessions import OtherSessions
 from connectors.session.refusals import Refusals, StreamRefusals
-from connectors.session.session_history import NO_EXECUTION, QueryRecord, SessionHistory
+from connectors.session.session_history import EVERY, QueryRecord, SessionHistory, Wanted, origin_of, origins_of
 from connectors.spark.jvm import (
     JavaFile,
     has_jvm,
@@ -45,6 +45,7 @@ from pruning.keys.cache import PruningCache
 from pruning.limits import LIMITS, Limits
 from pruning.options import CONF_PREFIX, PruningOptions, check_switch
 from pruning.results.prune_report import PruneReport
+from pruning.results.query_origin import QueryOrigin
 from pruning.results.verdict import NOTHING_TO_PRUNE
 
 logger = logging.getLogger("scanprune")
@@ -57,6 +58,7 @@ _RULE = JavaFile(
     "SessionRule",
     others=(
         "PlannedQuery",
+        "QueryOrigin",
         "NewSessions",
         "PlainQueries",
         "PlanPurpose",
@@ -99,7 +101,8 @@ class SessionPruning:
                     logger.info("%s", NOTHING_TO_PRUNE)
                 case "rejected":
                     error = PrunedPlanError("the pruned plan has other columns, or reads other batches of a stream")
-                    self.queries.replace(int(query.execution()), PrunedQuery.failed(error, PruningOptions()))
+                    execution = origin_of(str(query.origin())).execution_id
+                    self.queries.replace(execution, PrunedQuery.failed(error, PruningOptions()))
                 case _:
                     logger.warning("SessionRule.java tells of %r, which is not known", event)
         except KeyboardInterrupt:
@@ -126,10 +129,10 @@ class SessionPruning:
 
     def _planned(self, query: Any) -> Any:
         """The plan of a query that is about to run, None if it stays as it is; its record enters the history."""
-        is_stream, execution = False, NO_EXECUTION
+        is_stream, origin = False, QueryOrigin()
         record: QueryRecord
         try:
-            is_stream, execution = bool(query.isStream()), int(query.execution())
+            is_stream, origin = bool(query.isStream()), origin_of(str(query.origin()))
             spark, options = self._asked(query)
             if is_stream:
                 plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)
@@ -140,8 +143,8 @@ class SessionPruning:
                 plan, record = prune_plan(spark, query.plan(), options, self.cache)
             else:
                 plan, record = self._pruned(spark, query, options)
-            if execution != NO_EXECUTION:
-                record.measure_only(execution)
+            if origin.execution_id is not None:
+                record.measure_only(origin.execution_id)
         except Exception as error:  # noqa: BLE001 - the record tells of it
             plan, record = None, PrunedQuery.failed(error, self.options or PruningOptions())
         if record.cancelled is not None:
@@ -151,7 +154,7 @@ class SessionPruning:
             if not self._streams.is_new(session, record, self._limits):
                 return plan
         self.add_plain()
-        self.queries.add(execution, record)
+        self.queries.add(origin, record)
         with suppress(Exception):
             log_verdict(record)
         return plan
@@ -170,7 +173,7 @@ class SessionPruning:
         """Adds to the history the queries that Java has not handed over since the last call."""
         self.follow_log()
         if (rule := self.rule) is not None:
-            self.queries.add_plain(int(rule.plainQueries()))
+            self.queries.add_plain(origins_of(str(rule.plainQueries())))
 
     def _pruned(self, spark: SparkSession, query: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
         """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
@@ -289,9 +292,9 @@ def disable(spark: SparkSession) -> None:
         set_optimizer_rules(spark, others)
 
 
-def history(spark: SparkSession) -> list[PruneReport]:
+def history(spark: SparkSession, wanted: Wanted = EVERY) -> list[PruneReport]:
     """The reports of the latest queries that the session planned while it was enabled, newest first."""
-    return [each.report() for each in _queries(spark).latest()]
+    return [each.report() for each in _queries(spark).latest(wanted)]
 
 
 def records(spark: SparkSession) -> list[QueryRecord]:

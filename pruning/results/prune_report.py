@@ -10,6 +10,7 @@ from pruning.cost.estimate import short
 from pruning.reasons import ReasonCode, size
 from pruning.results.blocks import Block, as_html, as_rich, as_text
 from pruning.results.query_lines import BuildLine
+from pruning.results.query_origin import QueryOrigin
 from pruning.results.table_explanation import FilterExplanation, TableExplanation
 from pruning.results.verdict import verdict_of_rows, verdict_of_scans
 from pruning.scan.key_filter import FIRST_ROWS
@@ -70,11 +71,13 @@ class PruneReport:
     """Planned and measured numbers of each table and each build.
 
     `nothing` is the reason why nothing was skipped, with a remedy; its tables, if there are any, were read whole.
+    `query` tells which query of a session it was; None outside of `history()`.
     """
 
     tables: tuple[TableReport, ...]
     nothing: str = ""
     builds: tuple[BuildLine, ...] = ()
+    query: QueryOrigin | None = None
 
     @property
     def verdict(self) -> str:
@@ -96,6 +99,7 @@ class PruneReport:
             "verdict": self.verdict,
             "tables": [each.to_dict() for each in self.tables],
             "builds": [asdict(each) for each in self.builds],
+            "query": None if self.query is None else asdict(self.query),
         }
 
     def __str__(self) -> str:

@@ -10,12 +10,13 @@ from py4j.protocol import Py4JError
 
 from connectors.pipeline.pruned_query import PrunedQuery
 from connectors.session import session_pruning
-from connectors.session.session_history import _WITH_PLANS, NO_EXECUTION, SessionHistory
+from connectors.session.session_history import _WITH_PLANS, SessionHistory
 from connectors.session.session_pruning import records
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, disable, history
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
+from pruning.results.query_origin import QueryOrigin
 from pruning.results.verdict import NOTHING_TO_PRUNE
 from tests.queries.star import FILES, OPTIONS
 from tests.session.conftest import ROWS
@@ -23,26 +24,29 @@ from tests.session.conftest import ROWS
 RECORD = PrunedQuery.untouched(Reason(ReasonCode.COMPUTED, "k"), PruningOptions())
 
 
-def executions(found: SessionHistory) -> list[tuple[int, bool]]:
-    return [(each.execution, each.record is not None) for each in found.latest()]
+PLAIN = QueryOrigin()
+
+
+def executions(found: SessionHistory) -> list[tuple[int | None, bool]]:
+    return [(each.origin.execution_id, each.record is not None) for each in found.latest()]
 
 
 def test_queries_without_a_record_stand_where_they_began():
     found = SessionHistory(10)
-    found.add(1, RECORD)
-    found.add_plain(2)
-    found.add(4, RECORD)
-    assert [(4, True), (NO_EXECUTION, False), (NO_EXECUTION, False), (1, True)] == executions(found)
+    found.add(QueryOrigin(1), RECORD)
+    found.add_plain([PLAIN] * 2)
+    found.add(QueryOrigin(4), RECORD)
+    assert [(4, True), (None, False), (None, False), (1, True)] == executions(found)
     assert 2 == len(found.records())
 
 
 def test_the_oldest_are_forgotten():
     found = SessionHistory(3)
-    found.add(1, RECORD)
-    found.add_plain(5)
-    assert [NO_EXECUTION] * 3 == [execution for execution, _ in executions(found)]
-    found.add(9, RECORD)
-    assert [(9, True), (NO_EXECUTION, False), (NO_EXECUTION, False)] == executions(found)
+    found.add(QueryOrigin(1), RECORD)
+    found.add_plain([PLAIN] * 5)
+    assert [None] * 3 == [execution for execution, _ in executions(found)]
+    found.add(QueryOrigin(9), RECORD)
+    assert [(9, True), (None, False), (None, False)] == executions(found)
     assert [(9, True)] == executions(found.resized(1))
 
 

@@ -121,6 +121,13 @@ public class PlannedQuery {
     }
 
     /**
+     * The execution, job group, tags and tables of the query, for its history.
+     */
+    public String origin() {
+        return QueryOrigin.text(plan, session, execution);
+    }
+
+    /**
      * The id of the execution for which the plan was made, or the number of another purpose.
      */
     public long execution() {

@@ -83,9 +83,9 @@ public class SessionRule extends Rule implements java.util.function.BooleanSuppl
     }
 
     /**
-     * The number of queries with nothing to prune since the last call.
+     * The origins of the queries with nothing to prune since the last call, each with a mark behind it.
      */
-    public int plainQueries() {
+    public String plainQueries() {
         return plain.taken();
     }
 
@@ -168,8 +168,11 @@ public class SessionRule extends Rule implements java.util.function.BooleanSuppl
     private void note(LogicalPlan plan, SparkContext context) {
         if (!plan.isStreaming() && reads(plan, null) && !reads(plan, logIndexes)) {
             long execution = PlanPurpose.of(context);
-            if (execution >= PlanPurpose.NO_EXECUTION && plain.add(execution) && tellsAll) {
-                planner.apply(PLAIN, null);
+            if (execution >= PlanPurpose.NO_EXECUTION && plain.isNew(execution)) {
+                plain.add(QueryOrigin.text(plan, (SparkSession) SparkSession.active(), execution));
+                if (tellsAll) {
+                    planner.apply(PLAIN, null);
+                }
             }
         }
     }
