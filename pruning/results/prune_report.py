@@ -112,6 +112,10 @@ class PruneReport:
         return report_html(self)
 
 
+_SAVED = (
+    "seconds that a build saves are those of the whole query on all its cores: reading, and the rows that are then not "
+    "shuffled, sorted and joined"
+)
 # The public names of actions that PySpark runs under internal ones.
 _ACTIONS = {
     "showString": "show",
@@ -233,7 +237,10 @@ def _report_blocks(report: PruneReport) -> list[Block]:
 
 def _builds_block(builds: Sequence[BuildLine]) -> Block:
     """The seconds of each build: expected, taken, and expected to be saved by its keys."""
-    return Block("Builds", ("keys", "expected", "took", "where", "saves"), tuple(map(_build_row, builds)))
+    notes = (_SAVED,) if any(each.benefit is not None for each in builds) else ()
+    return Block(
+        "Builds", ("keys", "expected", "took", "where", "saves the query"), tuple(map(_build_row, builds)), notes
+    )
 
 
 def _build_row(build: BuildLine) -> tuple[str, ...]:
@@ -256,7 +263,10 @@ def _measured_block(report: TableReport) -> Block:
         ("files", _number(measured.files_read), *reversed(_pair(table.files_total, table.files_kept))),
         ("rows", _number(measured.rows_scanned), *reversed(_pair(table.rows_total, table.rows_kept))),
         ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
-        ("seconds of scan tasks", *map(_seconds, (measured.scan_seconds, *(report.scan_seconds or (None, None))))),
+        (
+            "seconds of reading, all tasks",
+            *map(_seconds, (measured.scan_seconds, *(report.scan_seconds or (None, None)))),
+        ),
         ("seconds of the query", f"{measured.seconds:.2f}", "", ""),
     )
     notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from pruning.cost.estimate import Estimate
+from pruning.query.benefit import Benefit
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import Measured, PruneReport, TableReport
+from pruning.results.query_lines import BuildLine
 from pruning.results.table_explanation import CHUNKS, FilterExplanation, TableExplanation
 
 FILTER = FilterExplanation(
@@ -131,7 +134,7 @@ def test_report_has_measured_planned_and_unfiltered_columns():
         "files 3 2 24",
         "rows 41 40 1,000",
         "bytes 3.0 KiB 2.0 KiB 4.0 KiB",
-        "seconds of scan tasks 0.25 0.12 unknown",
+        "seconds of reading, all tasks 0.25 0.12 unknown",
         "seconds of the query 1.50",
     ):
         assert f" {row} " in text
@@ -139,6 +142,15 @@ def test_report_has_measured_planned_and_unfiltered_columns():
     assert (2048, 4096, 3072) == (
         table["planned"]["bytes_kept"], table["planned"]["bytes_total"], table["measured"]["bytes_scanned"]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("benefit", [None, Benefit(Estimate.exact(0.1), Estimate(0.2, 0.25, 0.3), 0.1)])
+def test_seconds_that_a_build_saves_are_told_to_be_those_of_the_query(benefit):
+    build = BuildLine("1", 1, "days.day", ("days",), 9, benefit=benefit, seconds=0.02)
+    text = " ".join(str(PruneReport((), builds=(build,))).split())
+    assert "saves the query" in text
+    assert (benefit is not None) == ("0.25 s (0.2 to 0.3)" in text)
+    assert (benefit is not None) == ("seconds that a build saves are those of the whole query on all its cores" in text)
 
 
 @pytest.mark.parametrize(
