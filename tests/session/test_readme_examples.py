@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from html import escape
 from pathlib import Path
 
@@ -12,8 +15,10 @@ import pytest
 from pruning import disable, history, report
 from sample_data.rows import Rows
 
-README = Path(__file__).parents[2] / "README.md"
-ENABLE, MERGE, STREAM, PRUNE, READ = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+ENABLE, MERGE, STREAM, PRUNE, READ = EXAMPLES
 
 
 @pytest.mark.full
@@ -51,6 +56,32 @@ def test_examples_run_and_prune(spark, capsys):
     printed = capsys.readouterr().out
     assert re.search(r"^read 2 of 40 files \(.*\): sales\.day by days\.day$", printed, re.MULTILINE)
     assert re.search(r"^read 1 of 40 files \(.*\): orders\.id by changes\.id$", printed, re.MULTILINE)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.spark
+def test_examples_run_in_a_process_of_their_own(tmp_path):
+    """As a new user runs them, who has no session yet."""
+    program = tmp_path / "examples.py"
+    program.write_text("\n".join(EXAMPLES), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, program],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+    )
+    assert 0 == done.returncode, done.stderr[-3000:]
+    for found in (
+        r"read 2 of 40 files \(.*\): sales\.day by days\.day",
+        r"read 1 of 40 files \(.*\): orders\.id by changes",
+    ):
+        assert re.search(f"^{found}", done.stdout, re.MULTILINE)
+    assert "Traceback" not in done.stderr
 
 
 def check_notebook(spark, names: dict[str, object]) -> None:
