@@ -60,7 +60,7 @@ def spark_session(
     conf: Mapping[str, str] = MappingProxyType({}),
     log: Path | None = None,
 ) -> SparkSession:
-    """The running session, or one started for this process; entries of `conf` replace the defaults.
+    """The running session with the entries of `conf`, or one started for this process, whose defaults they replace.
 
     Packages named in `conf` come beside Delta's. The output of Spark's Java process goes to standard
     error, or is appended to the file `log`. A setting that only a start can make (memory, packages, log) is
@@ -73,12 +73,13 @@ def spark_session(
     from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - the same
     from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
 
-    if SparkSession.getActiveSession() is None and (problem := java_problem()):
+    if SparkSession.getActiveSession() is not None:
+        # Spark would set the defaults in a session of the user, too.
+        return SparkSession.builder.config(map=dict(conf)).getOrCreate()
+    if problem := java_problem():
         raise EnvironmentProblem(problem)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app_name).master(master)
-    for name, value in {**_DEFAULTS, **conf}.items():
-        builder = builder.config(name, value)
+    builder = SparkSession.builder.appName(app_name).master(master).config(map={**_DEFAULTS, **conf})
     packages = [name.strip() for name in conf.get(_PACKAGES, "").split(",") if name.strip()]
     try:
         with _standard_error_to(log):

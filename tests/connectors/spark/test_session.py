@@ -41,6 +41,13 @@ def test_running_session_is_returned_with_the_new_conf(spark):
         assert "1234567b" == spark.conf.get(name)
 
 
+def test_running_session_keeps_its_other_confs(spark):
+    before = spark.conf.getAll
+    assert spark is spark_session("another name", master="local[7]")
+    assert before == spark.conf.getAll
+    assert "another name" != before["spark.app.name"]
+
+
 def test_session_listens_only_on_localhost(spark):
     conf = spark.sparkContext.getConf()
     assert "127.0.0.1" == conf.get("spark.driver.host")
