@@ -95,7 +95,7 @@ MUTANTS = {
         run_of("pruning/values/test_functions.py"),
     ),
     "clocks-never-turn-back": Mutant(
-        *("pruning/values/functions.py", "_CLOCK_MARGIN = DAY_MICROS", "_CLOCK_MARGIN = 0"),
+        *("pruning/values/functions.py", "CLOCK_MARGIN = DAY_MICROS", "CLOCK_MARGIN = 0"),
         run_of("pruning/values/test_functions.py"),
     ),
     "sums-never-wrap": Mutant(
@@ -103,12 +103,12 @@ MUTANTS = {
         run_of("pruning/values/test_functions.py"),
     ),
     "a-remainder-is-left-out": Mutant(
-        *("pruning/values/functions.py", "np.where(highs < 0, high, _plus(high, by - 1))", "high"),
+        *("pruning/values/functions.py", "np.where(highs < 0, high, plus(high, by - 1))", "high"),
         run_of("pruning/values/test_functions.py"),
     ),
     "a-prefix-is-as-long-as-its-key": Mutant(
-        *("pruning/values/functions.py", "_above_extensions(_first_characters(each, length))"),
-        "_above_extensions(each)",
+        *("pruning/values/functions.py", "above_extensions(first_characters(each, length))"),
+        "above_extensions(each)",
         run_of("pruning/values/test_functions.py"),
     ),
     "a-preimage-leaves-its-type": Mutant(

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, overload
@@ -77,6 +77,10 @@ class Snapshot:
     def count(self) -> int:
         """The number of files of the version; -1 if the log does not tell it at once."""
         return int(self._handle.files())
+
+    def computed(self, name: str) -> Any:
+        """The JVM's plan that computes a generated column from the others."""
+        return self._handle.computed(name)
 
     def physical_path(self, column: Column) -> tuple[str, ...]:
         """The column's names in files, and in the log, from the top."""
@@ -252,7 +256,8 @@ class DeltaFiles:
 _Key = tuple[tuple[str, ...], StoredBounds]
 
 
-def _key(column: LogColumn) -> _Key:
+def key_of(column: LogColumn) -> _Key:
+    """The key of the statistics of a column in a version."""
     return column.path, column.stored
 
 
@@ -265,6 +270,7 @@ class FileCatalog:
         self._columns: dict[_Key, ColumnStatistics] = {}
         self._flaws: dict[_Key, Flaws] = {}
         self._expected: dict[_Key, LogColumn] = {}
+        self._derived: dict[Hashable, ColumnStatistics] = {}
 
     @property
     def is_fetched(self) -> bool:
@@ -274,28 +280,33 @@ class FileCatalog:
     def expect(self, columns: Sequence[LogColumn]) -> None:
         """Adds columns to the next job, since their statistics may be needed later."""
         with self._lock:
-            self._expected |= {_key(each): each for each in columns if _key(each) not in self._columns}
+            self._expected |= {key_of(each): each for each in columns if key_of(each) not in self._columns}
 
     def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
         """The files, and the statistics of `columns`; one Spark job fetches those that are missing."""
         with self._lock:
             files = self._files
-            missing = [column for column in columns if _key(column) not in self._columns]
+            missing = [column for column in columns if key_of(column) not in self._columns]
             if files is None or missing:
                 files = self._fetched(snapshot, missing)
             return files, self.known(columns)
 
     def known(self, columns: Sequence[LogColumn]) -> list[ColumnStatistics]:
         """The statistics of columns that were fetched."""
-        return [self._columns[_key(column)] for column in columns]
+        return [self._columns[key_of(column)] for column in columns]
+
+    def derived(self, key: Hashable, make: Callable[[], ColumnStatistics]) -> ColumnStatistics:
+        """The statistics cached under `key`, those of `make` if there are none; equal keys have equal statistics."""
+        found = self._derived.get(key)
+        return self._derived.setdefault(key, make()) if found is None else found
 
     def flaws(self, column: LogColumn) -> Flaws:
         """The flaws of the bounds of a column; all possible flaws if it was not fetched."""
         with self._lock:
-            return self._flaws.get(_key(column), ANY_FLAW)
+            return self._flaws.get(key_of(column), ANY_FLAW)
 
     def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
-        asked = {_key(each) for each in columns}
+        asked = {key_of(each) for each in columns}
         more = [each for key, each in self._expected.items() if key not in asked and key not in self._columns]
         self._expected.clear()
         if more:
@@ -326,8 +337,8 @@ class FileCatalog:
         if not table["path"].equals(files.uris.paths):
             msg = f"Cannot join statistics of {root!r}: version {version} lists other files than before"
             raise ValueError(msg)
-        found = {_key(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
-        flaws = {_key(column): flaws_of(table, index, column) for index, column in enumerate(columns)}
+        found = {key_of(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
+        flaws = {key_of(column): flaws_of(table, index, column) for index, column in enumerate(columns)}
         self._files = files
         self._columns |= found
         self._flaws |= flaws

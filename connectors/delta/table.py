@@ -36,6 +36,7 @@ from connectors.delta.file_index import (
     snapshots,
     why_not_pinned,
 )
+from connectors.delta.generated import Narrowing, generated_columns
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, snapshot_of
 from connectors.delta.merge import merge_scan
 from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
@@ -255,7 +256,7 @@ class DeltaTable:
         files = np.asarray(files, np.int64)
         result = read_row_groups(
             [listing.reference(index) for index in files.tolist()],
-            [self._footer_column(column) for column, _ in _typed(columns) if not column.is_partition],
+            [self._footer_column(each) for each in columns if each.type is not None and not each.is_partition],
             None if projected is None else self._physical(projected),
             storage_of(self._df.sparkSession),
             self._footers,
@@ -318,7 +319,7 @@ class DeltaTable:
         try:
             few = 0 <= self._snapshot.count() <= _WHOLE_LOG_FILES
             asked = [*columns, *(self._columns() if few else ())]
-            self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(asked)])
+            self._catalog.expect([*self._narrowing.logged(asked).values()])
         except (*_TROUBLE, PruningError):
             logger.debug("Resolving columns of %s in its log failed", self.name, exc_info=True)
             return None
@@ -344,15 +345,18 @@ class DeltaTable:
             self._add(Reason(ReasonCode.STALE_NAMES, self.name, ", ".join(stale[:_NAMED])))
             columns = ()
         try:
-            asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
-            files, statistics = self._catalog.files(self._snapshot, asked)
+            files, statistics = self._narrowing.files(columns)
         except _TROUBLE as error:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, error_kind(error)))
             return None
         if files.broken:
             detail = f"{files.broken} of {len(files)} files have statistics that cannot be parsed"
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, detail))
-        return files, {column.name: each for column, each in zip(asked, statistics, strict=True)}
+        return files, statistics
+
+    @property
+    def _narrowing(self) -> Narrowing:
+        return Narrowing(self._snapshot, self._catalog, generated_columns(self._df.sparkSession, self._snapshot))
 
     def _unlisted(self) -> OpaqueTable:
         return OpaqueTable(self.name, DELTA, self._df, self.problems, self.version, self.partition_columns)
@@ -369,10 +373,6 @@ class DeltaTable:
 
     def _add(self, *problems: Reason) -> None:
         self._problems.update(dict.fromkeys(problems))
-
-
-def _typed(columns: Iterable[Column]) -> Iterator[tuple[Column, ValueType]]:
-    return ((column, column.type) for column in columns if column.type is not None)
 
 
 def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray, rows: IntArray) -> ColumnStatistics:

@@ -28,11 +28,11 @@ from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
 from pruning.values.types import INTEGER_BITS, ValueType
 
-_SECOND = 1_000_000
+SECOND = 1_000_000
 # Clocks of a zone that changed the side of the date line were set by a day.
-_CLOCK_MARGIN = DAY_MICROS
+CLOCK_MARGIN = DAY_MICROS
 # The most by which two offsets of a zone differ, which may lie decades apart.
-_OFFSETS_MARGIN = 2 * ZONE_MARGIN
+OFFSETS_MARGIN = 2 * ZONE_MARGIN
 # Years whose days have 32 bits lie far inside.
 _LAST_YEAR = 10_000_000
 _EPOCH_YEAR = 1970
@@ -107,7 +107,7 @@ class Function:
             case FunctionKind.YEAR:
                 return 365.0
             case FunctionKind.UNIX_SECONDS:
-                return float(_SECOND)
+                return float(SECOND)
             case FunctionKind.TRUNCATE_TIMESTAMP | FunctionKind.TRUNCATE_DATE | FunctionKind.DATE_TEXT:
                 return self.number
             case FunctionKind.DIVIDE | FunctionKind.FLOOR_DIVIDE:
@@ -131,7 +131,7 @@ class Function:
             case FunctionKind.PREFIX:
                 ranges = _with_prefixes(keys.ranges, int(self.number))
             case _:
-                lows, highs = self._ends(np.asarray(keys.ranges.lows), np.asarray(keys.ranges.highs))
+                lows, highs = self.ends(np.asarray(keys.ranges.lows), np.asarray(keys.ranges.highs))
                 ranges = _within_type(RangeSet.of_ranges(self.source, lows, highs).union(self._beyond()))
         return Domain(ranges, keys.null)
 
@@ -140,60 +140,64 @@ class Function:
         if not isinstance(texts.lows, ByteStrings) or not texts.is_points or len(texts) > _MOST_TEXTS:
             return RangeSet.all(self.source)
         if self.kind is FunctionKind.DATE_TEXT:
-            return days_of_texts(_items(texts.lows), self.unit)
-        least, greatest = _bounds_of(self.source)
-        written = (int(each) for each in _items(texts.lows) if _CANONICAL.fullmatch(each))
+            return days_of_texts(items(texts.lows), self.unit)
+        least, greatest = bounds_of(self.source)
+        written = (int(each) for each in items(texts.lows) if _CANONICAL.fullmatch(each))
         return RangeSet.of_codes(
             self.source, np.array([each for each in written if least <= each <= greatest], np.int64)
         )
 
-    def _ends(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
+    def ends(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
         """The least value that gives at least each low, and the greatest that gives at most each high."""
         match self.kind:
             case FunctionKind.TO_DATE:
                 margin = ZONE_MARGIN if self.source.name == "timestamp" else 0
-                return _plus(_times(lows, DAY_MICROS), -margin), _plus(
-                    _times(highs, DAY_MICROS), DAY_MICROS - 1 + margin
-                )
+                return plus(_times(lows, DAY_MICROS), -margin), plus(_times(highs, DAY_MICROS), DAY_MICROS - 1 + margin)
             case FunctionKind.TRUNCATE_TIMESTAMP:
-                return _plus(lows, -_CLOCK_MARGIN), _plus(highs, int(self.number) + _CLOCK_MARGIN)
+                return plus(lows, -CLOCK_MARGIN), plus(highs, int(self.number) + CLOCK_MARGIN)
             case FunctionKind.TRUNCATE_DATE:
-                return lows, _plus(highs, int(self.number))
+                return lows, plus(highs, int(self.number))
             case FunctionKind.YEAR:
                 return _first_day(lows), _first_day(highs, following=1)
             case FunctionKind.UNIX_SECONDS:
                 # Spark cuts the fraction of a second off, also of times before 1970.
-                return _plus(_times(lows, _SECOND), 1 - _SECOND), _plus(_times(highs, _SECOND), _SECOND - 1)
+                return plus(_times(lows, SECOND), 1 - SECOND), plus(_times(highs, SECOND), SECOND - 1)
             case FunctionKind.ADD_MICROSECONDS:
                 # Days of an interval are those of the local time.
                 by = -int(self.number)
-                return _plus(_plus(lows, by), -_OFFSETS_MARGIN), _plus(_plus(highs, by), _OFFSETS_MARGIN)
+                return plus(plus(lows, by), -OFFSETS_MARGIN), plus(plus(highs, by), OFFSETS_MARGIN)
             case FunctionKind.ADD | FunctionKind.ADD_DAYS:
-                return _plus(lows, -int(self.number)), _plus(highs, -int(self.number))
+                return plus(lows, -int(self.number)), plus(highs, -int(self.number))
             case FunctionKind.DIVIDE:
                 by = int(self.number)
                 low, high = _times(lows, by), _times(highs, by)
                 # The remainder is cut off towards 0.
-                return np.where(lows > 0, low, _plus(low, 1 - by)), np.where(highs < 0, high, _plus(high, by - 1))
+                return np.where(lows > 0, low, plus(low, 1 - by)), np.where(highs < 0, high, plus(high, by - 1))
             case FunctionKind.FLOOR_DIVIDE:
                 return _quotient_ends(lows, highs, float(self.number))
             case _:
                 raise ValueError(f"found {self.kind}, expected a function whose results are numbers")
 
-    def _beyond(self) -> RangeSet:
-        """The values near the ends of `source` on which the function may raise an error, or wrap around."""
-        by, (least, greatest) = int(self.number), _bounds_of(self.source)
+    @property
+    def margins(self) -> tuple[int, int]:
+        """Counts of the least and the greatest values of `source` on which it may raise an error, wrap or give NULL."""
+        by = int(self.number)
         match self.kind:
             case FunctionKind.ADD | FunctionKind.ADD_DAYS:
                 below, above = max(0, -by), max(0, by)
             case FunctionKind.ADD_MICROSECONDS:
-                below, above = max(0, -by) + _OFFSETS_MARGIN, max(0, by) + _OFFSETS_MARGIN
+                below, above = max(0, -by) + OFFSETS_MARGIN, max(0, by) + OFFSETS_MARGIN
             case FunctionKind.TRUNCATE_TIMESTAMP:
-                below, above = by + _CLOCK_MARGIN, _CLOCK_MARGIN
+                below, above = by + CLOCK_MARGIN, CLOCK_MARGIN
             case FunctionKind.TRUNCATE_DATE:
                 below, above = by, 0
             case _:
                 below, above = 0, 0
+        return below, above
+
+    def _beyond(self) -> RangeSet:
+        """The values near the ends of `source` on which the function may raise an error, or wrap around."""
+        (below, above), (least, greatest) = self.margins, bounds_of(self.source)
         ends = [(least, least + below - 1)] * (below > 0) + [(greatest - above + 1, greatest)] * (above > 0)
         return RangeSet.of_ranges(self.source, *np.array(ends, np.int64).reshape(-1, 2).T)
 
@@ -224,14 +228,15 @@ def preimage(functions: Sequence[Function], keys: Domain) -> Domain | Reason:
     return found
 
 
-def _bounds_of(type_: ValueType) -> tuple[int, int]:
+def bounds_of(type_: ValueType) -> tuple[int, int]:
+    """The least and the greatest number of a type."""
     bits = 32 if type_.name == "date" else INTEGER_BITS.get(type_.name, 64)
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
 def _within_type(ranges: RangeSet) -> RangeSet:
     """The values of the ranges that their type holds; an end at the least or the greatest of them is open."""
-    (least, greatest), lows, highs = _bounds_of(ranges.type), np.asarray(ranges.lows), np.asarray(ranges.highs)
+    (least, greatest), lows, highs = bounds_of(ranges.type), np.asarray(ranges.lows), np.asarray(ranges.highs)
     inside = np.flatnonzero((lows <= greatest) & (highs >= least))
     lows, highs = lows[inside], highs[inside]
     return RangeSet.of_ranges(
@@ -239,7 +244,7 @@ def _within_type(ranges: RangeSet) -> RangeSet:
     )
 
 
-def _plus(values: IntArray, by: int) -> IntArray:
+def plus(values: IntArray, by: int) -> IntArray:
     """Each value and a number, within int64."""
     return np.minimum(values, GREATEST - by) + by if by >= 0 else np.maximum(values, LEAST - by) + by
 
@@ -287,7 +292,7 @@ def _with_prefixes(prefixes: RangeSet, length: int) -> RangeSet:
     if not isinstance(prefixes.lows, ByteStrings) or not isinstance(prefixes.highs, ByteStrings):
         raise TypeError(f"found {prefixes.type}, expected texts")
     # A prefix that is at most a longer text is at most the first characters of that text.
-    above = [_above_extensions(_first_characters(each, length)) for each in _items(prefixes.highs)]
+    above = [above_extensions(first_characters(each, length)) for each in items(prefixes.highs)]
     if prefixes.unbounded:
         above[-1] = None
     closed = [at for at, each in enumerate(above) if each is not None]
@@ -300,7 +305,7 @@ def _with_prefixes(prefixes: RangeSet, length: int) -> RangeSet:
     return found.union(RangeSet(prefixes.type, first, first, unbounded=True))
 
 
-def _first_characters(text: bytes, count: int) -> bytes:
+def first_characters(text: bytes, count: int) -> bytes:
     """The first characters of a text, whose lengths their first bytes tell, as Spark counts them."""
     end = 0
     for _ in range(min(count, len(text))):
@@ -311,7 +316,7 @@ def _first_characters(text: bytes, count: int) -> bytes:
     return text[:end]
 
 
-def _above_extensions(text: bytes) -> bytes | None:
+def above_extensions(text: bytes) -> bytes | None:
     """A text above all that begin with this one, for a cut that leaves characters; None if there is none."""
     if not text:
         return text
@@ -319,5 +324,6 @@ def _above_extensions(text: bytes) -> bytes | None:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
-def _items(strings: ByteStrings) -> Iterator[bytes]:
+def items(strings: ByteStrings) -> Iterator[bytes]:
+    """Each of the strings."""
     return (strings[at] for at in range(len(strings)))

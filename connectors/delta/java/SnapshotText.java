@@ -1,8 +1,12 @@
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.GeneratedColumn$;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * Description of one version of a table, from Delta's own snapshot of it, without reading its files.
@@ -18,10 +22,13 @@ public class SnapshotText {
     private static final String CONF = "spark.databricks.io.skipping.stringPrefixLength";
     private static final int MOST = 8000;
     private static final String PROPERTY = "delta.dataSkippingStringPrefixLength";
+    private static final String EXPRESSION = "delta.generationExpression";
+    private final SparkSession session;
     private final Snapshot snapshot;
     private final String text;
 
     SnapshotText(SparkSession session, Snapshot snapshot, Path path) {
+        this.session = session;
         this.snapshot = snapshot;
         org.apache.spark.sql.delta.actions.Metadata metadata = snapshot.metadata();
         scala.Option prefix = metadata.configuration().get(PROPERTY);
@@ -51,6 +58,17 @@ public class SnapshotText {
      */
     public Dataset stateDF() {
         return (Dataset) snapshot.stateDF();
+    }
+
+    /**
+     * The plan that computes a generated column from the others, without rows, in the form of an optimised plan.
+     */
+    public LogicalPlan computed(String name) {
+        StructType schema = snapshot.schema();
+        String[] expressions = new String[] {schema.apply(name).metadata().getString(EXPRESSION)};
+        LogicalPlan plan = session.createDataFrame(new java.util.ArrayList(), schema).selectExpr(expressions)
+            .queryExecution().analyzed();
+        return (LogicalPlan) ConstantFolding$.MODULE$.apply(ReplaceExpressions$.MODULE$.apply(plan));
     }
 
     /**
