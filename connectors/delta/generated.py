@@ -135,7 +135,8 @@ class Narrowing:
     def logged(self, columns: Iterable[Column]) -> dict[_Path, LogColumn]:
         """The columns that have a type, and those that tell of them, by `Column.path`."""
         wanted = {each.path: each for each in columns}
-        for source in {each.source for each in self.generated if {(each.name,), (each.source,)} & wanted.keys()}:
+        inexact = {path for path, each in wanted.items() if not each.is_partition}
+        for source in {each.source for each in self.generated if {(each.name,), (each.source,)} & inexact}:
             for name in (source, *(each.name for each in self.generated if each.source == source)):
                 wanted.setdefault((name,), top_column(self.snapshot, name))
         typed = ((path, each, each.type) for path, each in wanted.items() if each.type is not None)

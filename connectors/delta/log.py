@@ -111,7 +111,7 @@ class Snapshot:
     def _is_source(self, name: str, type_: ValueType) -> bool:
         """True if a predicate on the column may miss partitions; only the text of generated columns is searched."""
         generated = (self.metadata.generation_expression(self.schema[each]) for each in self.partition_columns)
-        texts = [text for text in generated if name.lower() in text]
+        texts = [text for text in generated if name.lower().replace("`", "``") in text]
         match type_.name:
             case "timestamp":
                 return bool(texts)
