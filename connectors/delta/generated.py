@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -26,7 +26,7 @@ from connectors.spark.plan_tree import UnreadablePlanError
 from connectors.spark.session_state import state_of
 from pruning.errors import PruningError
 from pruning.query.key_functions import KeyPath, key_path
-from pruning.query.plan import Expression, Project
+from pruning.query.plan import Project
 from pruning.scan.generated_columns import GeneratedColumn, narrowed
 from pruning.scan.statistics import ColumnStatistics
 
@@ -72,12 +72,17 @@ def _found(spark: SparkSession, snapshot: Snapshot, fields: list[StructField]) -
 
 
 def _generated(spark: SparkSession, snapshot: Snapshot, name: str) -> GeneratedColumn | None:
-    expression = _expression(spark, snapshot.computed(name))
-    path = None if expression is None else key_path(expression)
-    if expression is None or path is None:
+    plan = snapshot.computed(name)
+    root = SparkPlan.read(spark, plan, plan).root
+    if not isinstance(root, Project) or root.made is None:
         return None
-    names = dict(_names(expression))
-    source, column = top_column(snapshot, names[path.column]), top_column(snapshot, name)
+    path = key_path(root.made[root.output[0]])
+    # The rows below have the columns of the table, whose names the expression may write in another case.
+    columns = root.children[0].output
+    if path is None or path.column not in columns:
+        return None
+    source = top_column(snapshot, snapshot.schema.names[columns.index(path.column)])
+    column = top_column(snapshot, name)
     # Values from before a change of type were computed in the former type.
     changed = any(types_before(snapshot.schema[each.path[0]]) for each in (source, column))
     is_known = not changed and _has_types(path, source, column)
@@ -89,21 +94,6 @@ def _has_types(path: KeyPath, source: Column, column: Column) -> bool:
     if source.type is None or column.type is None or source.type.is_float:
         return False
     return path.type == column.type
-
-
-def _expression(spark: SparkSession, plan: Any) -> Expression | None:
-    """The expression of the one column of a projection."""
-    root = SparkPlan.read(spark, plan, plan).root
-    if not isinstance(root, Project) or root.made is None or len(root.output) != 1:
-        return None
-    return root.made[root.output[0]]
-
-
-def _names(expression: Expression) -> Iterator[tuple[int, str]]:
-    if expression.column is not None:
-        yield expression.column, expression.text
-    for each in expression.children:
-        yield from _names(each)
 
 
 def top_column(snapshot: Snapshot, name: str) -> Column:

@@ -35,6 +35,8 @@ from pruning.values.types import ValueType
 _EPOCH_YEAR = 1970
 # Bytes that a log writes in the place of those that are no text.
 _REPLACED = "\ufffd".encode()
+# Texts at most whose characters are counted, 4 microseconds for each end.
+_MOST_TEXTS = 1 << 16
 # Values with the same result lie in no single interval.
 _WITHOUT_SPANS = frozenset({FunctionKind.TEXT, FunctionKind.DATE_TEXT, FunctionKind.OR_CONSTANT})
 
@@ -106,7 +108,7 @@ def _source(function: Function, spans: Spans) -> Spans | None:
     if function.kind in _WITHOUT_SPANS:
         return None
     if function.kind is FunctionKind.PREFIX:
-        return _extensions(spans, int(function.number))
+        return _extensions(spans, int(function.number)) if len(spans.lows) <= _MOST_TEXTS else None
     (low, high), (least, greatest) = spans.ends(), bounds_of(function.result)
     # A result that has wrapped around lies as near to an end of its type.
     margin = max(function.margins)
@@ -116,7 +118,7 @@ def _source(function: Function, spans: Spans) -> Spans | None:
 
 def _result(function: Function, spans: Spans) -> Spans | None:
     if function.kind is FunctionKind.PREFIX:
-        return _prefixes(spans, int(function.number))
+        return _prefixes(spans, int(function.number)) if len(spans.lows) <= _MOST_TEXTS else None
     (low, high), (least, greatest) = spans.ends(), bounds_of(function.source)
     below, beyond = function.margins
     is_sure = np.ones(len(low), bool)

@@ -241,6 +241,13 @@ def test_other_types_between_functions_tell_nothing():
     assert ("2024-01-01", "2024-12-31") == ends(wider)
 
 
+def test_more_texts_than_are_worth_counting_tell_nothing(monkeypatch):
+    functions = (Function(FunctionKind.PREFIX, STRING, STRING, 2),)
+    monkeypatch.setattr("pruning.values.function_spans._MOST_TEXTS", 0)
+    for carried in (source_spans, result_spans):
+        assert carried(functions, span(STRING, "ab", "ab"), STRING) is None
+
+
 def test_texts_with_replaced_bytes_tell_nothing():
     functions = (Function(FunctionKind.PREFIX, STRING, STRING, 2),)
     assert (None, None) == ends(source_spans(functions, span(STRING, "a\ufffd", "a\ufffd"), STRING))
