@@ -111,6 +111,42 @@ MUTANTS = {
         "above_extensions(each)",
         run_of("pruning/values/test_functions.py"),
     ),
+    "days-of-a-writer-are-those-of-utc": Mutant(
+        *("pruning/values/function_spans.py", "margin = ZONE_MARGIN if function", "margin = 0 if function"),
+        run_of("pruning/values/test_function_spans.py"),
+    ),
+    "ends-in-the-wrong-order-become-a-span": Mutant(
+        *("pruning/values/function_spans.py", "= results.without(results.is_inverted)", "= results"),
+        run_of("pruning/values/test_function_spans.py"),
+    ),
+    "results-have-never-wrapped": Mutant(
+        *("pruning/values/function_spans.py", "margin = max(function.margins)", "margin = 0"),
+        run_of("pruning/values/test_function_spans.py"),
+    ),
+    "values-of-a-span-never-wrap": Mutant(
+        *("pruning/values/function_spans.py", "    if below or beyond:\n", "    if False:\n"),
+        run_of("pruning/values/test_function_spans.py"),
+    ),
+    "replaced-bytes-are-those-of-a-text": Mutant(
+        *("pruning/values/function_spans.py", ".without(is_replaced)", ""),
+        run_of("pruning/values/test_function_spans.py"),
+    ),
+    "null-of-a-function-is-null-of-its-source": Mutant(
+        *("pruning/scan/generated_columns.py", " if self.is_sure and not is_text else has_null", ""),
+        run_of("pruning/scan/test_generated_columns.py"),
+    ),
+    "a-function-gives-null-for-null-alone": Mutant(
+        *(
+            "pruning/scan/generated_columns.py",
+            "nulls = source.null_count if self.is_sure else",
+            "nulls = source.null_count if True else",
+        ),
+        run_of("pruning/scan/test_generated_columns.py"),
+    ),
+    "derived-bounds-replace-narrower-ones": Mutant(
+        *("pruning/scan/generated_columns.py", "takes = has_theirs & (~has_ours | is_narrower)", "takes = has_theirs"),
+        run_of("pruning/scan/test_generated_columns.py"),
+    ),
     "a-preimage-leaves-its-type": Mutant(
         *("pruning/values/functions.py", "np.flatnonzero((lows <= greatest) & (highs >= least))"),
         "np.arange(len(lows))",
