@@ -106,7 +106,7 @@ DAY, NOON = "2024-01-05", 1_704_456_000_000_000
 HOUR = 3_600_000_000
 
 
-# Of the day, 18 hours lie before it in some time zone and 18 after it.
+# A day begins 18 hours earlier or later in some time zone.
 @pytest.mark.parametrize(("hours", "kept"), [(-31, set()), (-30, {0}), (0, {0}), (29, {0}), (30, set())])
 def test_a_partition_bounds_the_source(spark, tmp_path, hours, kept):
     table = table_of(spark, tmp_path, "date", "CAST(at AS DATE)", partitionValues={"made": DAY})
