@@ -62,13 +62,13 @@ def edge_to(
     else:
         found = list(trace_key(probe_side, path, equivalence=equivalence, raises=raises or build_side.join.may_raise))
     if build_side.condition.bound is not None:
-        found = [_if_ordered(each) for each in found]
+        found = [if_ordered(each) for each in found]
     probes = tuple(each for each in found if isinstance(each, ProbeColumn))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
 
 
-def _if_ordered(found: ProbeColumn | Reason) -> ProbeColumn | Reason:
+def if_ordered(found: ProbeColumn | Reason) -> ProbeColumn | Reason:
     """The column where the functions of its key keep order, so that a bound of keys is one of values."""
     if isinstance(found, Reason) or all(each.keeps_order for each in found.functions):
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -15,11 +16,13 @@ from pruning.query.plan import PlanNames
 from pruning.query.requests import DescribeFiles, DescribeRowGroups, ScanContainers, Steps, TrustStatistics, ask
 from pruning.query.top_k import TopFilter, TopK, topk_threshold, without_absent
 from pruning.reasons import UNREAD, Reason, ReasonCode
+from pruning.scan.generated_columns import GeneratedColumn
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.skipping import prune_containers, skipped_share
 from pruning.scan.statistics import why_missing
 from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
+from pruning.values.functions import preimage
 
 
 def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
@@ -63,17 +66,33 @@ def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | 
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
         return files if files.code in UNREAD else ReasonCode.TOO_FEW_FIRST_ROWS
-    if files.type is None or str(files.type) != top.sort_key.key.type:
+    keys = _keys_of(files, probe)
+    if keys is None or keys.type is None or keys.type != top.type:
         return ReasonCode.TOO_FEW_FIRST_ROWS
-    found = topk_threshold(top, files.containers, files.name)
-    chosen = np.flatnonzero(prune_containers(files.containers, {} if found is None else {files.name: found}).kept)
+    found = topk_threshold(top, keys.containers, keys.name)
+    chosen = np.flatnonzero(prune_containers(keys.containers, {} if found is None else {keys.name: found}).kept)
     if not files.containers.is_listed or len(chosen) > limits.max_footers:
         return _why_unproved(files) if found is None else found
     groups = yield from ask(DescribeRowGroups(probe.relation, chosen, probe.column))
     if isinstance(groups, Reason):
         return groups
-    both = [each for each in (found, topk_threshold(top, groups.containers, groups.name)) if each is not None]
+    of_groups = _keys_of(groups, probe)
+    of_keys = None if of_groups is None else topk_threshold(top, of_groups.containers, of_groups.name)
+    both = [each for each in (found, of_keys) if each is not None]
     return reduce(Domain.intersect, both) if both else _why_unproved(files, groups)
+
+
+def _keys_of(values: ScanContainers, probe: ProbeColumn) -> ScanContainers | None:
+    """The statistics of the keys that functions make of the values of a column; None if they are not known."""
+    column, functions = values.column, probe.functions
+    if not functions or column is None:
+        return values
+    result = functions[-1].result
+    keys = GeneratedColumn(values.name, values.name, functions).of_result(column, result)
+    if keys is None:
+        return None
+    columns = {**values.containers.columns, values.name: keys}
+    return replace(values, containers=replace(values.containers, columns=columns), type=result)
 
 
 def _why_unproved(*levels: ScanContainers) -> ReasonCode:
@@ -87,13 +106,17 @@ def _why_unproved(*levels: ScanContainers) -> ReasonCode:
 def first_rows_filter(
     top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNames, benefits: Benefits
 ) -> Steps[tuple[KeyFilter, Benefit] | Reason]:
-    """The filter of a scan by `keys`, which are in the type of the order, with the seconds that it costs and saves."""
+    """The filter of a scan by `keys`, which are in the type of the order, with the seconds that it costs and saves.
+
+    Where functions make keys of the values of the column, some values may pass whose keys are none.
+    """
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
         return files
     if files.type is None:
         return files.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, probe.name)
-    found = coerce(keys, files.type, files.name)
+    values = preimage(probe.functions, keys)
+    found = values if isinstance(values, Reason) else coerce(values, files.type, files.name)
     if isinstance(found, Reason):
         return found
     present_keys = without_absent(found.domain, files.containers, files.name)
@@ -102,7 +125,7 @@ def first_rows_filter(
         {files.name: present_keys},
         rows=top.rows,
         distinct=None,
-        is_exact=True,
+        is_exact=not probe.functions,
         is_empty=present_keys.is_none,
         has_bloom=False,
         source=top.described(names),

@@ -1,7 +1,8 @@
 """`TopK`: a limit that takes the first rows of an order, and the keys that metadata proves for these rows.
 
 If at least `rows` rows have a key as good as t, no row with a worse key is among the first `rows`. So the scans below
-have to give only the rows with a key as good as t, ties included.
+have to give only the rows with a key as good as t, ties included. A key may be a function of a column that keeps order,
+such as `to_date(ts)`: rows whose values are as good as t have keys as good as those of t.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 
 from pruning.keys.summary import values_at_least, values_at_most
 from pruning.query.benefit import Benefit
+from pruning.query.edges import if_ordered
 from pruning.query.join_graph import JoinGraph
-from pruning.query.lineage import ProbeColumn, computed, trace
+from pruning.query.key_functions import KeyPath, key_path
+from pruning.query.lineage import ProbeColumn, computed, trace_key
 from pruning.query.plan import (
     Expression,
     Filter,
@@ -37,6 +40,7 @@ from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST, Codes, merged_ranks
 from pruning.values.ranges import BoolArray, Intervals, RangeSet
+from pruning.values.types import ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +67,20 @@ class TopK:
 
         `raises` is an expression between the limit and `node` that may raise on rows that the limit drops.
         """
-        column = sort_key.key.column
-        if column is None:
+        path = key_path(sort_key.key)
+        if path is None:
             return TopK(id_, node, rows, sort_key, stops=(computed(sort_key.key),))
-        found = list(trace(node, column, raises=raises))
+        found = [if_ordered(each) for each in trace_key(node, path, equivalence=True, raises=raises)]
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))
-        return TopK(id_, node, rows, sort_key, probes, stops, tuple(_proving(node, column)))
+        proving = (each for each in _proving(node, path) if all(it.keeps_order for it in each.functions))
+        return TopK(id_, node, rows, sort_key, probes, stops, tuple(proving))
+
+    @property
+    def type(self) -> ValueType | None:
+        """The type of the keys; None for types that are not pruned by."""
+        path = key_path(self.sort_key.key)
+        return None if path is None else path.type
 
     def no_later_than(self, keys: Domain) -> Domain:
         """Every value that comes no later than one of `keys`.
@@ -135,31 +146,32 @@ def _below_limit(limit: Limit) -> Iterator[TopK]:
         node = node.children[0]
 
 
-def _proving(node: Node, column: int) -> Iterator[ProbeColumn]:
+def _proving(node: Node, path: KeyPath) -> Iterator[ProbeColumn]:
+    column = path.column
     match node:
         case Relation() if is_field(column):
             # Writers differ in whether a NULL struct counts for its fields, so that rows with a value are not counted.
             return
         case Relation():
-            yield ProbeColumn(node, column)
+            yield ProbeColumn(node, column, functions=path.functions)
         case Passthrough():
-            yield from _proving(node.children[0], column)
+            yield from _proving(node.children[0], path)
         case Project() | Filter() if not node.is_deterministic:
             return
-        case Project(made=made) if made is not None:
-            expression = made.get(column)
-            if expression is not None and expression.column is not None:
-                yield from _proving(node.children[0], expression.column)
+        case Project(made=made) if made is not None and column in made:
+            if (below := key_path(made[column])) is not None:
+                functions = (*below.functions, *path.functions)
+                yield from _proving(node.children[0], replace(below, functions=functions))
         case Filter(condition=condition) if all(_is_present(part, column) for _, part in conjuncts_at(condition)):
-            yield from _proving(node.children[0], column)
+            yield from _proving(node.children[0], path)
         case Union():
             for child in node.children:
-                yield from _proving(child, child.output[node.output.index(column)])
+                yield from _proving(child, replace(path, column=child.output[node.output.index(column)]))
         case Join():
             # Each row of such a side reaches the order, whatever the other side has.
             having = [(side, rules) for side, rules in node.sides if column in side.output]
             if len(having) == 1 and having[0][1].keeps_every_row:
-                yield from _proving(having[0][0], column)
+                yield from _proving(having[0][0], path)
         case _:
             return
 

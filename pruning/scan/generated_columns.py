@@ -52,8 +52,11 @@ class GeneratedColumn:
     def of_result(self, source: ColumnStatistics, type_: ValueType) -> ColumnStatistics | None:
         """The statistics of the generated column, of type `type_`, by those of its source; None if nothing is told."""
         spans = result_spans(self.functions, _spans(source), type_)
-        nulls = source.null_count if self.is_sure else np.full(len(source), UNKNOWN, np.int64)
-        return None if spans is None else _statistics(spans, nulls)
+        if spans is None:
+            return None
+        # Both ends are known where no value may give NULL, or wrap around.
+        is_told = np.full(len(source), self.is_sure) | (spans.has_low & spans.has_high)
+        return _statistics(spans, np.where(is_told, source.null_count, UNKNOWN))
 
 
 def narrowed(own: ColumnStatistics, derived: ColumnStatistics) -> ColumnStatistics:

@@ -215,7 +215,8 @@ class RandomPlans:
         renamed = column(self.random.choice(kept))
         computed = call("Coalesce", column(self.random.choice(kept)), literal(self.random.randrange(3)))
         cast = self._cast(self.random.choice(kept))
-        return self.plans.project(node, *kept, *self.random.choice([(), (renamed,), (computed,), (cast,)]))
+        added = call("Add", column(self.random.choice(kept)), literal(1))
+        return self.plans.project(node, *kept, *self.random.choice([(), (renamed,), (computed,), (cast,), (added,)]))
 
     def rows(self, relation: Relation) -> list[Row]:
         """Random rows of a table."""

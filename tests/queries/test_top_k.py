@@ -96,6 +96,25 @@ def test_metadata_proves_the_first_rows(run_top_k, order, kept):
 
 
 @pytest.mark.parametrize(
+    ("order", "kept"),
+    [
+        pytest.param("n + 7 DESC LIMIT 5", 1, id="sum"),
+        pytest.param("n DIV 100, n LIMIT 5", 1, id="quotient"),
+        pytest.param("n DIV 1000 DESC, n LIMIT 5", 2, id="quotient of two files"),
+        pytest.param("gap + 1 NULLS LAST, n LIMIT 1500", 4, id="sum with NULL last"),
+        pytest.param("gap + 1 DESC NULLS FIRST, n LIMIT 1", 3, id="sum with NULL first"),
+        pytest.param("CAST(day AS bigint) + 1 DESC, n LIMIT 3", 1, id="above a cast"),
+        # All lie in one second, and in days of two zones.
+        pytest.param("unix_timestamp(CAST(moment AS timestamp)), n LIMIT 5", FILES, id="seconds"),
+        pytest.param("to_date(moment) DESC, n LIMIT 5", FILES, id="days"),
+    ],
+)
+def test_metadata_proves_the_first_rows_of_functions(run_top_k, order, kept):
+    found, _ = run_top_k(f"SELECT * FROM {{facts}} ORDER BY {order}", by_duck=False)
+    assert (kept if kept < FILES else None) == found
+
+
+@pytest.mark.parametrize(
     ("query", "kept", "how"),
     [
         pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 5", None, TOO_FEW, id="filter"),

@@ -15,16 +15,18 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from pruning.query.join_graph import JoinGraph
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Expression, Limit, Node, RankLimit, Relation, Sort, SortKey
 from pruning.query.top_k import TopK, top_ks, topk_threshold, without_absent
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
+from pruning.values.functions import FunctionKind
 from pruning.values.types import ValueType
 from sample_data.rows import Rows
 from tests.pruning.plan_interpreter import Lake, Row, rows_of
-from tests.pruning.plans import Plans, at_least, call, column, equal
+from tests.pruning.plans import Plans, at_least, call, column, equal, literal
 from tests.pruning.random_plans import RandomPlans
 
 LAW = settings(max_examples=settings().max_examples * 5)
@@ -271,6 +273,26 @@ def test_computed_sort_key_reaches_no_scan():
     assert ((), [ReasonCode.COMPUTED]) == (found.probes, [each.code for each in found.stops])
 
 
+def test_sort_key_of_a_function_that_keeps_order_reaches_the_scan():
+    plans = Plans()
+    table = plans.table("a")
+    following = call("Add", column(table.output[0]), literal(1))
+    (found,) = top_ks(JoinGraph.of(limited(plans, table, key=following)))
+    (below,) = top_ks(JoinGraph.of(limited(plans, plans.project(table, following))))
+    for each in (found, below):
+        assert ["ADD"] == [it.kind.name for probe in each.probes for it in probe.functions]
+        assert each.probes == each.proving
+        assert () == each.stops
+
+
+def test_sort_key_of_a_function_without_an_order_reaches_no_scan():
+    plans = Plans()
+    table = plans.table("a")
+    root = limited(plans, table, key=call("Coalesce", column(table.output[0]), literal(1)))
+    (found,) = top_ks(JoinGraph.of(root))
+    assert ((), (), [ReasonCode.COMPUTED]) == (found.probes, found.proving, [each.code for each in found.stops])
+
+
 def test_rank_limit_is_a_top_k():
     plans = Plans()
     table = plans.table("a")
@@ -286,8 +308,15 @@ def _as_good(value: Any, bound: Any, first: SortKey) -> bool:
     return bound is not None and bool(value >= bound if first.is_descending else value <= bound)
 
 
-def _passes(row: Row, place: int, bound: Any, first: SortKey) -> bool:
-    return _as_good(row[place], bound, first)
+def _key(row: Row, probe: ProbeColumn) -> Any:
+    """The key that functions make of a value of a scan."""
+    assert {FunctionKind.ADD} >= {each.kind for each in probe.functions}
+    value = row[probe.relation.output.index(probe.column)]
+    return None if value is None else value + sum(int(each.number) for each in probe.functions)
+
+
+def _passes(row: Row, probe: ProbeColumn, bound: Any, first: SortKey) -> bool:
+    return _as_good(_key(row, probe), bound, first)
 
 
 # Failure catalogue 1, 46: for any operators between a sort and its scans, later rows do not change the first rows.
@@ -311,7 +340,7 @@ def test_later_rows_do_not_change_the_first_rows(seed):
     expected = Rows(row for row in rows if _as_good(row[place], bound, first))
     for each in found.probes:
         if random.random() < 0.8:
-            test = partial(_passes, place=each.relation.output.index(each.column), bound=bound, first=first)
+            test = partial(_passes, probe=each, bound=bound, first=first)
             lake.tests.setdefault(each.relation.id, []).append(test)
     assert expected == Rows(row for row in rows_of(root, lake) if _as_good(row[place], bound, first))
 
@@ -331,7 +360,6 @@ def test_each_key_of_a_sure_scan_is_in_the_result(seed):
     lake = Lake({each.id: made.rows(each) for each in node.walk() if isinstance(each, Relation)})
     keys = Counter(row[node.output.index(at)] for row in rows_of(node, lake))
     for each in found.proving:
-        place = each.relation.output.index(each.column)
-        own = Counter(row[place] for row in lake.tables[each.relation.id] if row[place] is not None)
+        own = Counter(key for row in lake.tables[each.relation.id] if (key := _key(row, each)) is not None)
         note(f"{node}\n{lake.tables}\n{each}: {own} and {keys}")
         assert own <= keys
