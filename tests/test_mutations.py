@@ -138,8 +138,8 @@ MUTANTS = {
     "a-function-gives-null-for-null-alone": Mutant(
         *(
             "pruning/scan/generated_columns.py",
-            "nulls = source.null_count if self.is_sure else",
-            "nulls = source.null_count if True else",
+            "np.full(len(source), self.is_sure)",
+            "np.full(len(source), True)",
         ),
         run_of("pruning/scan/test_generated_columns.py"),
     ),
@@ -430,7 +430,7 @@ MUTANTS = {
         run_of("pruning/query/test_join_graph.py"),
     ),
     "a-null-safe-join-is-a-plain-one": Mutant(
-        *("pruning/query/join_graph.py", 'bound, part.kind == "EqualNullSafe")', "bound, False)"),
+        *("pruning/query/edges.py", 'bound, part.kind == "EqualNullSafe")', "bound, False)"),
         run_of("pruning/query/test_join_graph.py"),
     ),
     "a-random-join-is-an-edge": Mutant(
