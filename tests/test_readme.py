@@ -57,6 +57,12 @@ def test_the_versions_named_are_those_that_are_installed():
         assert f"{name} {pinned}" in README
 
 
+def test_every_file_that_is_linked_is_there():
+    links = re.findall(r"\]\(([^)#:]+)(?:#[a-z-]+)?\)", README)
+    assert len(links) > 20
+    assert [] == [each for each in links if not (ROOT / each).exists()]
+
+
 def test_every_target_named_is_in_the_makefile():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     texts = [

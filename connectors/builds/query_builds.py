@@ -153,7 +153,7 @@ class QueryBuilds:
             for number, each in wanted.items()
             if not each.runs_once
         }
-        done = {number: rows for number, rows in here.items() if rows is not None}
+        done = {number: rows for number, rows in here.items() if rows is not None and _suffices(rows, wanted[number])}
         self._on_driver.update(done)
         self._on_driver.update(number for number, each in missing.items() if each.on_driver and number not in here)
         self._rows.update(done)
@@ -292,6 +292,11 @@ class QueryBuilds:
     def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
         spark = self.scheduler.spark
         return frame_of(spark, plan).select(*(column_of(spark, each).alias("key") for each in expressions))
+
+
+def _suffices(rows: MaterializedBuild | TooMany, request: BuildRequest) -> bool:
+    """False for rows that are too many to be joined and that another run may not give: they are to be stored."""
+    return not (request.needs_rows and isinstance(rows, TooMany))
 
 
 def _given(rows: GivenRows | TooMany | Reason | None) -> GivenRows | None:

@@ -204,6 +204,16 @@ def sorted_rows(spark, build: MaterializedBuild | TooMany, plan) -> list[str]:
     return sorted(map(repr, frame_of(spark, build.as_relation(plan)).collect()))
 
 
+@pytest.mark.parametrize("needs_rows", [False, True])
+def test_rows_of_an_aggregate_that_another_run_may_not_give_are_stored_if_they_are_too_many(spark, numbers, needs_rows):
+    numbers("delta", rows=300).createOrReplaceTempView("rows")
+    plan = optimized(spark.sql("SELECT n % 50 AS k, first(word) FROM rows GROUP BY 1"))
+    few = run(spark, plan, needs_rows=needs_rows)
+    assert (True, 50) == (few.on_driver, few.rows.count)
+    many = run(spark, plan, OPTIONS.with_limits(joined_rows=20, joined_long_rows=20), needs_rows=needs_rows)
+    assert (needs_rows, 50) == (many.rows is not None, many.keys.distinct)
+
+
 def test_aggregates_that_raise_or_read_too_much_are_left_to_a_job(spark, conf, numbers, why):
     conf("spark.sql.ansi.enabled", "true")
     numbers(rows=10_000).createOrReplaceTempView("rows")
