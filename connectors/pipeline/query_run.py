@@ -15,15 +15,17 @@ from connectors.cost_rates import observe_build, rates_of, remote_stores
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
+from connectors.spark.jvm import make_date
 from connectors.spark.plan_facts import broadcast_limit, cores_of
 from connectors.spark.plan_reader import SparkPlan, as_batch, with_own_columns
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.broadcasts import effective_strategy
+from pruning.query.calendar_keys import MAKE_DATE
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import statistics_columns
 from pruning.query.known_statistics import KnownStatistics
-from pruning.query.plan import Relation, is_field
+from pruning.query.plan import Expression, Node, Relation, is_field
 from pruning.query.plan_statistics import QueryFacts
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -157,10 +159,17 @@ class QueryRun:
             at = build_side.node.output.index(column)
             key = self.plan.column(build_side.node, at)
             return BuildRequest(plan, key, name, at, *wanted)
+        if build_side.key.kind == MAKE_DATE:
+            parts = (self._column_or_first(build_side.node, each) for each in build_side.key.children)
+            return BuildRequest(plan, make_date(self.plan.spark, *parts), name, None, *wanted)
         expression = self.plan.node(build_side.join).condition().get()
         for place in build_side.condition.path:
             expression = expression.children().apply(place)
         return BuildRequest(plan, expression, name, None, *wanted)
+
+    def _column_or_first(self, node: Node, part: Expression) -> Any:
+        """The JVM's column of a part of a date; None for the first day of a month."""
+        return None if part.column is None else self.plan.column(node, node.output.index(part.column))
 
 
 def query_facts(metadata: PlanMetadata) -> QueryFacts:

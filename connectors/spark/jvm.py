@@ -108,6 +108,13 @@ def column_of(spark: SparkSession, expression: Any) -> Column:
     return Column(_expression_utils(spark).column(expression))
 
 
+def make_date(spark: SparkSession, year: Any, month: Any, day: Any | None) -> Any:
+    """The JVM's expression of a date of expressions of int, NULL where there is none; a month's first without a day."""
+    names = java_names(spark).org.apache.spark.sql
+    first = names.catalyst.expressions.Literal(1, names.types.DataTypes.IntegerType)
+    return names.catalyst.expressions.MakeDate(year, month, first if day is None else day, False)  # noqa: FBT003 - Java
+
+
 def column_of_java(column: Any) -> Column:
     """The column of a `Column` of the JVM."""
     return Column(column)

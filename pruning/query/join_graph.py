@@ -7,11 +7,12 @@ An edge leads from the build side of one comparison to the scans whose rows it f
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from pruning.keys.summary import COMPARISONS, KeySummary
+from pruning.query.calendar_keys import CalendarKey, calendar_keys
 from pruning.query.disjunctions import Disjunction, disjunctions_of
 from pruning.query.edges import Edge, RefusedComparison, build_side_of, edge_to
 from pruning.query.equal_columns import EqualColumns
@@ -115,6 +116,8 @@ class JoinGraph:
 def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[RefusedComparison]]:
     edges: list[Edge] = []
     refused: list[RefusedComparison] = []
+    calendars = [[*calendar_keys(join, left_is_probe=is_left)] for is_left in (True, False)]
+    in_dates = {part for several in calendars for each in several for part in each.parts}
     for path, part in conjuncts_at(join.condition):
         sides = sides_of(join, part)
         if sides is None:
@@ -132,10 +135,19 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[RefusedCo
                 refused.append(RefusedComparison(probe_side, stop(join, ReasonCode.OUTER_SIDE, str(part))))
             elif not join.is_deterministic:
                 refused.append(RefusedComparison(probe_side, stop(join, ReasonCode.NONDETERMINISTIC, str(part))))
-            else:
+            elif part.children[probe] not in in_dates:
                 build_side = build_side_of(join, part, path, build, COMPARISONS[part.kind][probe])
                 edges.append(edge_to(build_side, probe_side, part.children[probe], equivalence=equivalence))
-    return edges, refused
+    return [*edges, *_calendar_edges(join, calendars, equivalence=equivalence)], refused
+
+
+def _calendar_edges(join: Join, calendars: Sequence[Sequence[CalendarKey]], *, equivalence: bool) -> Iterator[Edge]:
+    """The edges by the months or days of which a join compares the parts, towards the left side and the right."""
+    for at, (probe_side, rules) in enumerate(join.sides):
+        if rules.needs_match and join.is_deterministic:
+            for each in calendars[at]:
+                build_side = BuildSide(join.children[1 - at], each.build, JoinCondition(join, each.path))
+                yield edge_to(build_side, probe_side, each.probe, equivalence=equivalence)
 
 
 def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], list[RefusedComparison]]:

@@ -16,7 +16,7 @@ from pruning.cost.rates import CostRates
 from pruning.keys.bitmap import span_fits
 from pruning.limits import Limits
 from pruning.options import PruningOptions
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import WITHOUT_BOUNDS, Reason, ReasonCode
 from pruning.scan.disjunction import PushedDisjunction, plan_disjunctions
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter, RowWorth
@@ -131,7 +131,8 @@ def plan_scan(
     readable = None if row_groups is None else row_groups.seen_by_reader(capabilities.file_only)
     levels = [level for level in (None if capabilities.accepts_file_list else files, readable) if level is not None]
     filled = _filled(filters, files)
-    predicates, refusals = choose_pushdown(levels, domains, capabilities, options.limits, filled)
+    predicates, refused = choose_pushdown(levels, domains, capabilities, options.limits, filled)
+    refusals = [_as_of_files(each, files) for each in refused]
     named = {
         name for name, each in domains.items() if capabilities.accepts_file_list and skips(files, name, each).any()
     }
@@ -162,6 +163,12 @@ def plan_scan(
     idle = (each for each in filters if each.any_of and not _skips_some(each, files, by_name, joint_predicates))
     reasons = (*reasons, *(Reason(ReasonCode.UNCLUSTERED, " or ".join(each.columns)) for each in idle))
     return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, joint_predicates)
+
+
+def _as_of_files(reason: Reason, files: Containers) -> Reason:
+    """A reason of missing bounds as it is of files, also where only row groups are asked for them."""
+    column = files.columns.get(reason.subject)
+    return reason if column is None or reason.code not in WITHOUT_BOUNDS else replace(reason, code=column.missing)
 
 
 def _filled(filters: Sequence[KeyFilter], files: Containers) -> dict[str, float]:

@@ -199,9 +199,11 @@ class ColumnStatistics:
 
 
 def why_missing(columns: Iterable[ColumnStatistics]) -> ReasonCode:
-    """The reason why no container has a bound of a column, by its statistics on all levels."""
-    known = (each.missing for each in columns if each.missing is not ReasonCode.NO_STATISTICS)
-    return next(known, ReasonCode.NO_STATISTICS)
+    """The reason why no container has a bound of a column, by its statistics on all levels: that of the first level.
+
+    Files of which a log could tell have row groups whose footers cannot.
+    """
+    return next((each.missing for each in columns), ReasonCode.NO_STATISTICS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import pytest
 
 from pruning import explain, prune
 from tests.catalogue.facts import OPTIONS, files, refusal_codes
+from tests.costs import ALWAYS
 
 pytestmark = pytest.mark.spark
 
@@ -135,6 +136,40 @@ def test_constants_beside_a_column_leave_its_keys(agreed, format_, condition, ke
     assert ({f"events_{format_}": kept} if kept < FILES else {}) == files(result)
     if kept == FILES:
         assert "CONSTANT_KEY" in {each.code.name for each in explain(result).reasons}
+
+
+# December 2023, the chosen days, and February 2024.
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        pytest.param(
+            f"""SELECT e.id FROM events_delta e
+            JOIN (SELECT DISTINCT year(day) AS y, month(day) AS m FROM {SOME_DAYS} WHERE id < 40) d
+            ON year(e.at) = d.y AND month(e.at) = d.m""",
+            2,
+            id="months",
+        ),
+        pytest.param(
+            f"""SELECT e.id FROM events_delta e WHERE (year(e.day), month(e.day), day(e.day)) IN
+            (SELECT year(day), month(day), day(day) FROM {SOME_DAYS})""",
+            2,
+            id="days",
+        ),
+        pytest.param(
+            """SELECT e.id FROM events_delta e WHERE EXISTS (SELECT 1 FROM VALUES (2024, 13), (NULL, 1), (2024, NULL),
+            (2024, 2), (5881580, 7) AS d (y, m) WHERE d.y = year(e.local) AND d.m = month(e.local))""",
+            3,
+            id="months that are none",
+        ),
+    ],
+)
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns", "Pacific/Kiritimati"])
+def test_parts_of_a_date_filter_together(agreed, conf, query, kept, zone):
+    conf("spark.sql.session.timeZone", zone)
+    # A month is half of the table, which is no gain.
+    df, result = agreed(query, ALWAYS, by_duck=False)
+    assert 0 < df.count()
+    assert kept == files(result)["events_delta"]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "America/St_Johns", "Pacific/Kiritimati"])

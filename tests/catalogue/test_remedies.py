@@ -244,6 +244,11 @@ def without_statistics(bench: Bench) -> None:
     bench.view("unseen", bench.spark.read.format("delta").load(str(path)))
 
 
+def times_stored_as(bench: Bench, type_: str) -> None:
+    with session_conf(bench.spark, {"spark.sql.parquet.outputTimestampType": type_}):
+        bench.stored("times", events(bench.spark, "timestamp_seconds(id * 3600) AS at"), "parquet")
+
+
 def with_statistics(bench: Bench) -> None:
     path = bench.folder / "unseen"
     bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'a,at')")
@@ -422,6 +427,17 @@ CASES = (
         without_statistics,
     ),
     Case(
+        ReasonCode.INT96,
+        "at",
+        Query(
+            "SELECT id FROM times f JOIN (SELECT timestamp_seconds(k * 3600) AS at FROM dims WHERE grp = 2) USING (at)"
+        ),
+        None,
+        {"times": f"1 of {FILES} files"},
+        lambda bench: times_stored_as(bench, "TIMESTAMP_MICROS"),
+        lambda bench: times_stored_as(bench, "INT96"),
+    ),
+    Case(
         ReasonCode.STALE_NAMES,
         "stale",
         Query("SELECT f.* FROM stale f JOIN (SELECT * FROM ids WHERE chosen) USING (id)", ALWAYS),
@@ -478,14 +494,14 @@ CASES = (
         name="conditions",
     ),
     Case(
-        ReasonCode.TOO_FEW_FIRST_ROWS,
+        ReasonCode.NO_STATISTICS,
         "at",
         Query("SELECT a FROM unseen ORDER BY at LIMIT 5"),
         None,
         {"unseen": f"1 of {FILES} files"},
         with_statistics,
         without_statistics,
-        name="statistics",
+        name="first rows",
     ),
     Case(
         ReasonCode.NO_READER_FILTER,
@@ -1063,7 +1079,7 @@ def test_streams_are_pruned_batch_by_batch(bench, arriving):
     told = explain(prune(joined, options=OPTIONS))
     (reason,) = told.reasons
     assert ReasonCode.STREAMING is reason.code
-    assert told.verdict.endswith("prune the batch inside of foreachBatch, or enable(spark) before the stream starts")
+    assert told.verdict.endswith("enable(spark) before the stream starts, or prune the batch inside of foreachBatch")
     stock = streamed(bench, "stock", joined)
     assert stock == streamed(bench, "pruned", arriving, each=prune_batch)
     before = records(bench)
