@@ -44,6 +44,7 @@ class ReasonCode(Enum):
     UNPINNED_KEYS = "the keys are not pinned: their query may give other keys when it runs again"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again"
     OUTER_SIDE = "rows of this side reach the result without a match"
+    KEYLESS_OPERAND = "an operand of the OR also holds for rows without a key"
     MAY_RAISE = "an expression above may fail on rows that the query does not have without a filter here"
     MAY_MOVE = "Spark optimises a pruned query again, and may move an expression to rows for which it fails"
     NULL_SAFE = "the join matches NULLs, and one of the keys is NULL"
@@ -171,14 +172,15 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.GROUPING_SETS: "join before the grouping sets",
         ReasonCode.CACHED: "cache() the result of the join in place of the table",
         ReasonCode.NOT_GROUPED: "group by the key of the join, too, if the query allows it",
-        ReasonCode.OPAQUE: "join before this operator; a function of yours stays above the join asNondeterministic()",
+        ReasonCode.OPAQUE: "join before this operator; asNondeterministic() keeps a function of yours above the join",
         ReasonCode.TOO_MANY_ROWS: "nothing: the build would read more than its keys can skip",
         ReasonCode.NOT_CACHED: "nothing: the build runs for each query",
+        ReasonCode.KEYLESS_OPERAND: "nothing: a filter would lose rows",
         ReasonCode.READ_BY_BUILD: "nothing: the query does not read the scan again",
         ReasonCode.RUN_ONCE: "nothing: reading the subtree again would cost more",
         ReasonCode.NO_ROWS_LEFT: "nothing: the progress of the stream has to tell of all rows that have arrived",
         ReasonCode.COMMAND: "nothing: MERGE skips files where rows without a match stay as they are",
-        ReasonCode.TOO_FEW_FIRST_ROWS: "sort by a column of which files have statistics, with no other condition",
+        ReasonCode.TOO_FEW_FIRST_ROWS: "order by a column that has statistics, and leave other conditions out",
     }
 )
 _RANKS = {code: rank for rank, code in enumerate(_REMEDIES)}

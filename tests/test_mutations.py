@@ -403,7 +403,11 @@ MUTANTS = {
         run_of("pruning/query/test_pruned_plans.py"),
     ),
     "an-operand-without-a-key-is-forgotten": Mutant(
-        *("pruning/query/disjunctions.py", "if len(known) == len(edges):", "if known:"),
+        *(
+            "pruning/query/join_graph.py",
+            "for each in disjunctions if each.keyless is None]",
+            "for each in disjunctions]",
+        ),
         run_of("pruning/query/test_pruned_plans.py"),
     ),
     "an-error-above-a-mark-is-forgotten": Mutant(

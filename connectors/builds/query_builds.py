@@ -36,7 +36,8 @@ class BuildRequest:
     `place` is the number of the key among the columns of `plan`, None if it is computed. With `brings_rows` its rows
     are brought to the driver, to be joined as a local relation if they are few enough; with `must_fit` it yields keys
     only then. With `needs_rows` the plan may give other rows when it runs again, so more rows are stored, and joined,
-    too; by its first run with `runs_once`. With `on_driver` keys of other rows are first tried without a job.
+    too; by its first run with `runs_once`. With `on_driver` keys of rows that are not brought are first tried without a
+    job.
     """
 
     plan: Any
@@ -155,7 +156,7 @@ class QueryBuilds:
         }
         done = {number: rows for number, rows in here.items() if rows is not None and _suffices(rows, wanted[number])}
         self._on_driver.update(done)
-        self._on_driver.update(number for number, each in missing.items() if each.on_driver and number not in here)
+        self._on_driver.update(number for number, each in missing.items() if _may_be_here(each) and number not in here)
         self._rows.update(done)
         others = {number: each for number, each in wanted.items() if number not in done}
         found = self.scheduler.run_all([self._build(*each) for each in others.items()])
@@ -292,6 +293,10 @@ class QueryBuilds:
     def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
         spark = self.scheduler.spark
         return frame_of(spark, plan).select(*(column_of(spark, each).alias("key") for each in expressions))
+
+
+def _may_be_here(request: BuildRequest) -> bool:
+    return request.on_driver and not request.runs_once
 
 
 def _suffices(rows: MaterializedBuild | TooMany, request: BuildRequest) -> bool:

@@ -144,9 +144,12 @@ class _Family:
 
     def statistics(self, path: _Path) -> ColumnStatistics:
         """The statistics of a column; values of partitions are exact."""
-        if self.columns[path].is_partition or not any(path in {(it.name,), (it.source,)} for it in self.generated):
+        sources = {each.source for each in self.generated if path in {(each.name,), (each.source,)}}
+        if self.columns[path].is_partition or not sources:
             return self.stored[path]
-        key = (path, *((each, key_of(self.columns[each])) for each in sorted(self.columns)))
+        made = (each for each in self.generated if each.source in sources)
+        related = {(name,) for each in made for name in (each.name, each.source)} & self.columns.keys()
+        key = (path, *((each, key_of(self.columns[each])) for each in sorted(related)))
         return self.catalog.derived(key, partial(self._narrowed, path))
 
     def _narrowed(self, path: _Path) -> ColumnStatistics:

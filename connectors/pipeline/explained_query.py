@@ -121,7 +121,7 @@ def _weighed(
 
 def estimates(metadata: PlanMetadata, filters: FilterPlan, bounds: _Bounds) -> Mapping[FilterId, tuple[KindLine, ...]]:
     """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
-    planned = [each for level in filters.levels for each in level if not each.any_of]
+    planned = [each for level in filters.levels for each in level if not each.other_operands]
     found = {each.id: _kinds_if_known(metadata, each, _united_bounds(each, bounds)) for each in planned}
     return {name: lines for name, lines in found.items() if lines}
 

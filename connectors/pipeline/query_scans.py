@@ -119,14 +119,16 @@ class QueryScans:
             Collected(KeyInput((plan_column(found.table, request.relation, column),), None), filter_, None, None)
             for column, filter_ in request.first_rows
         ]
-        any_of = [self._any_of(each, request, found) for each in request.any_of]
+        disjunctions = [self._disjunction(each, request, found) for each in request.disjunctions]
         collected = collect_all(self.metadata.plan.spark, keys, self.options, exact=False)
         known = [
             replace(each, filter=replace(each.filter, worth=told)) for each, told in zip(collected, worth, strict=True)
         ]
-        return [*known, *first_rows, *any_of]
+        return [*known, *first_rows, *disjunctions]
 
-    def _any_of(self, operands: Sequence[tuple[int, KeySummary]], request: PruneScan, found: PlanTable) -> Collected:
+    def _disjunction(
+        self, operands: Sequence[tuple[int, KeySummary]], request: PruneScan, found: PlanTable
+    ) -> Collected:
         """The filter that a row passes if it has a key of one of several columns."""
         keys = [KeyInput((plan_column(found.table, request.relation, at),), summary) for at, summary in operands]
         collected = collect_all(self.metadata.plan.spark, keys, self.options, exact=False)
@@ -148,5 +150,5 @@ def _static(
 def _filtered(request: PruneScan) -> set[int]:
     """The ids of the columns that a request filters."""
     in_tuples = (at for several in request.tuples for at in several)
-    in_any_of = (at for several in request.any_of for at, _ in several)
-    return {*request.keys, *in_tuples, *in_any_of, *dict(request.first_rows)}
+    in_disjunctions = (at for several in request.disjunctions for at, _ in several)
+    return {*request.keys, *in_tuples, *in_disjunctions, *dict(request.first_rows)}

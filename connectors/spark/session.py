@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -70,12 +70,17 @@ def spark_session(
     require_spark("start a session")
     require_delta("start a session")
     from delta import configure_spark_with_delta_pip  # noqa: PLC0415 - importing this module loads no engine
-    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - the same
+    from pyspark.errors import PySparkException, PySparkRuntimeError  # noqa: PLC0415 - the same
     from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
 
-    if SparkSession.getActiveSession() is not None:
-        # Spark would set the defaults in a session of the user, too.
-        return SparkSession.builder.config(map=dict(conf)).getOrCreate()
+    # PySpark has no public name for the session that another thread has started.
+    running = SparkSession.getActiveSession() or SparkSession._instantiatedSession  # noqa: SLF001
+    if running is not None and running._sc._jsc is not None:  # noqa: SLF001
+        # Spark would set the defaults in a session of the user, too, and in another one than that of this thread.
+        for name, value in conf.items():
+            with suppress(PySparkException):
+                running.conf.set(name, value)
+        return running
     if problem := java_problem():
         raise EnvironmentProblem(problem)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

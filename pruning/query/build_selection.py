@@ -112,6 +112,7 @@ class BuildSelection:
     equal: Collection[int] = ()
     effects: Sequence[Node] = ()
     disjunctions: Sequence[Disjunction] = ()
+    partitions: Collection[int] = ()
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
     _raising: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -121,7 +122,9 @@ class BuildSelection:
         benefits = Benefits.of(sizes, options.limits, facts)
         several = {*(facts.equal if facts else ()), *_in_steps(graph.root)}
         beside = tuple(effects(graph.root))
-        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside, graph.disjunctions)
+        partitions = facts.partitions if facts else ()
+        ors = graph.disjunctions
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside, ors, partitions)
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -299,7 +302,7 @@ class BuildSelection:
                 next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
                 _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
                 not repeats or any(each.needs_rows for each in below),
-                not (repeats or _is_kept(node)) or any(each.runs_once for each in below),
+                not (repeats or _is_kept(node) or _depends_on_order(node)) or any(each.runs_once for each in below),
             )
         return self._traits[node.id]
 
@@ -319,6 +322,11 @@ def _in_steps(root: Node) -> Iterator[int]:
     """The nodes that Spark runs anew in each step of a recursive query."""
     steps = (each for each in root.walk() if each.kind == "UnionLoop")
     return (below.id for each in steps for child in each.children for below in child.walk())
+
+
+def _depends_on_order(node: Node) -> bool:
+    """True for groups whose rows may differ in another run, which has no other effect."""
+    return isinstance(node, Grouping) and node.is_deterministic
 
 
 def _is_kept(node: Node) -> bool:

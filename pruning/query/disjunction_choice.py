@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from pruning.cost.estimate import ZERO
-from pruning.query.benefit import Benefit
+from pruning.query.benefit import Benefit, Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.disjunctions import Disjunction
 from pruning.query.edges import Edge
@@ -62,13 +62,12 @@ def _filters(disjunction: Disjunction, relation: Relation, selection: BuildSelec
             probe,
             needs_rows=selection.needs_rows(edge.build_side),
             runs_once=selection.runs_once(edge.build_side),
-            brings_rows=True,
             dropped_by=disjunction.filter.id,
         )
         for edge, probe in zip(disjunction.edges, disjunction.probes_of(relation), strict=True)
     ]
     ids = tuple(each.id for each in made)
-    return tuple(replace(each, any_of=tuple(id_ for id_ in ids if id_ != each.id)) for each in made)
+    return tuple(replace(each, other_operands=tuple(id_ for id_ in ids if id_ != each.id)) for each in made)
 
 
 def _outcome(disjunction: Disjunction, relation: Relation, selection: BuildSelection) -> _Outcome:
@@ -76,6 +75,8 @@ def _outcome(disjunction: Disjunction, relation: Relation, selection: BuildSelec
     for each in filters:
         if (refused := selection.why_not(each.build_side, each.probe)) is not None:
             return refused
+        if each.probe.column in selection.partitions:
+            return Reason(ReasonCode.NO_READER_FILTER, each.probe.name, "an OR with a partition column")
         if selection.sizes.statistics.shared_exchanges(each.build_side, each.probe):
             return Reason(ReasonCode.RUN_ONCE, each.probe.name)
     return _weighed(filters, selection)
@@ -93,13 +94,15 @@ def _weighed(filters: tuple[RuntimeFilter, ...], selection: BuildSelection) -> _
             return Reason(ReasonCode.NOT_WORTH, subject, str(benefit))
         if not benefits.is_bearable(benefit.risk, benefit.gain, root) and benefit.risk > benefits.risked(root):
             return Reason(ReasonCode.RISKY, subject, str(benefit))
-    return tuple(
-        replace(
-            each,
-            benefit=replace(benefit, run=benefits.run(node), scans=benefits.scans(node)),
-            brings_rows=each.needs_rows or benefits.may_fit(node),
-            on_driver=benefits.is_on_driver(node),
-        )
-        for each in filters
-        for node in (each.build_side.node,)
+    return tuple(_made(each, benefit, benefits) for each in filters)
+
+
+def _made(each: RuntimeFilter, benefit: Benefit, benefits: Benefits) -> RuntimeFilter:
+    """A filter with the benefit of all, and the seconds of its own build."""
+    node = each.build_side.node
+    return replace(
+        each,
+        benefit=replace(benefit, run=benefits.run(node), scans=benefits.scans(node)),
+        brings_rows=each.needs_rows or benefits.may_fit(node),
+        on_driver=benefits.is_on_driver(node),
     )

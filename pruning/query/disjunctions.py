@@ -17,23 +17,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pruning.keys.summary import COMPARISONS
-from pruning.query.edges import Edge, build_side_of, edge_to
+from pruning.query.edges import Edge, RefusedComparison, build_side_of, edge_to
 from pruning.query.join_condition import sides_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Expression, Filter, Join, Node, Passthrough, Project, Relation, conjuncts_at
+from pruning.reasons import Reason, ReasonCode
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """An OR of a filter, with the edge of the keys that each operand needs."""
+    """An OR of a filter, with the edge of the keys that each operand needs; `keyless` is one that needs none."""
 
     filter: Filter
     edges: tuple[Edge, ...]
+    keyless: Expression | None = None
 
     @property
     def joins(self) -> frozenset[int]:
         """The ids of the joins that mark rows."""
         return frozenset(each.join.id for each in self.edges)
+
+    @property
+    def refused(self) -> RefusedComparison | None:
+        """The reason against filters by the OR, if one of its operands needs no key."""
+        if self.keyless is None:
+            return None
+        reason = Reason(ReasonCode.KEYLESS_OPERAND, str(self.keyless))
+        return RefusedComparison(self.filter.children[0], reason)
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -51,15 +61,15 @@ class Disjunction:
 
 
 def disjunctions_of(filter_: Filter, *, equivalence: bool) -> Iterator[Disjunction]:
-    """The disjunctions among the conjuncts of a filter."""
+    """The disjunctions among the conjuncts of a filter; those of which an operand needs no key have it as `keyless`."""
     if not filter_.is_deterministic:
         return
     for _, part in conjuncts_at(filter_.condition):
         if part.kind == "Or":
-            edges = [_edge(filter_, operand, equivalence=equivalence) for operand in _operands(part)]
-            known = tuple(each for each in edges if each is not None)
-            if len(known) == len(edges):
-                yield Disjunction(filter_, known)
+            edges = [(each, _edge(filter_, each, equivalence=equivalence)) for each in _operands(part)]
+            known = tuple(each for _, each in edges if each is not None)
+            if known:
+                yield Disjunction(filter_, known, next((each for each, edge in edges if edge is None), None))
 
 
 def _operands(part: Expression) -> Iterator[Expression]:
@@ -71,11 +81,11 @@ def _operands(part: Expression) -> Iterator[Expression]:
 
 
 def _edge(filter_: Filter, operand: Expression, *, equivalence: bool) -> Edge | None:
-    """The first edge, of those that reach a scan first, whose keys a row needs for an operand to hold."""
+    """The first edge whose keys a row needs for an operand to hold: one that reaches a scan, and an equality if any."""
     marks = [part.column for _, part in conjuncts_at(operand) if part.column is not None]
     joins = (found for each in marks if (found := _marking(filter_.children[0], each, filter_.may_raise)) is not None)
     edges = [edge for join, raises in joins for edge in _edges_of(join, raises, equivalence=equivalence)]
-    return min(edges, key=lambda each: not each.probes, default=None)
+    return min(edges, key=lambda each: (not each.probes, each.build_side.condition.bound is not None), default=None)
 
 
 def _marking(node: Node, mark: int, raises: str) -> tuple[Join, str] | None:

@@ -29,9 +29,9 @@ def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) 
             continue
         relation, node = each.probe.relation, each.build_side.node
         _, before = left.get(relation.id, (relation, None))
-        if each.any_of:
-            if each.id == min(each.id, *each.any_of):
-                operands = [(by_id[at].build_side, by_id[at].probe) for at in (each.id, *each.any_of)]
+        if each.other_operands:
+            if each.id == min(each.id, *each.other_operands):
+                operands = [(by_id[at].build_side, by_id[at].probe) for at in (each.id, *each.other_operands)]
                 left[relation.id] = relation, _left_by_any(operands, before, benefits)
         else:
             union = [each, *(by_id[at] for at in each.united if at in by_id)]

@@ -60,6 +60,8 @@ class JoinGraph:
         filters = [] if by_file else [node for node in root.walk() if isinstance(node, Filter)]
         disjunctions = [found for each in filters for found in disjunctions_of(each, equivalence=equivalence)]
         marking = frozenset[int]().union(*(each.joins for each in disjunctions))
+        refused += [each.refused for each in disjunctions if each.refused is not None]
+        disjunctions = [each for each in disjunctions if each.keyless is None]
         for node in root.walk():
             match node:
                 case Join():

@@ -156,7 +156,8 @@ def _or_constant(key: Expression, values: Sequence[Expression]) -> KeyPath | Non
     if None in constants:
         return None
     text = _with_argument(key, others[0], path.column)
-    return path.through(Function(FunctionKind.OR_CONSTANT, path.type, path.type, 0, text, tuple(constants)))
+    kind = FunctionKind.OR_CONSTANT
+    return path.through(Function(kind, path.type, path.type, constants=tuple(constants), text=text))
 
 
 def _with_argument(key: Expression, inner: Expression, column: int) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import numpy as np
+
 from pruning.query.join_types import JoinSide, JoinType
 
 _OPERATORS = {
@@ -64,6 +66,7 @@ _FUNCTIONS = {
 # Operators of one operand, and what the engine puts around values of some types, which no query has.
 _AFTER = {"IsNotNull": "IS NOT NULL", "IsNull": "IS NULL"}
 _BEFORE = {"Not": "NOT ", "UnaryMinus": "-"}
+_BRACKETED = _OPERATORS.keys() | _AFTER.keys() | _BEFORE.keys()
 COLLATED, PADDED = "CollationKey", "readSidePadding"
 # A capital letter that begins another word.
 _CAPITAL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
@@ -127,7 +130,7 @@ class Expression:
             cases = [f" WHEN {when} THEN {then}" for when, then in zip(parts[::2], parts[1::2], strict=False)]
             return f"CASE{''.join(cases)}{f' ELSE {parts[-1]}' * (len(parts) % 2)} END"
         pairs = zip(parts, self.children, strict=True)
-        operands = [f"({text})" if each.kind in _OPERATORS else text for text, each in pairs]
+        operands = [f"({text})" if each.kind in _BRACKETED else text for text, each in pairs]
         if kind in _OPERATORS:
             return f" {_OPERATORS[kind]} ".join(operands)
         if kind in _AFTER or kind in _BEFORE:
@@ -139,7 +142,10 @@ class Expression:
     def _literal(self) -> str:
         if self.text == "None":
             return "NULL"
-        return f"'{self.text}'" if self.type == "string" else self.text
+        if self.type == "date":
+            return f"DATE '{np.datetime64(int(self.text), 'D')}'" if self.text.lstrip("-").isdigit() else self.text
+        quoted = self.text.replace("'", "\\'")
+        return f"'{quoted}'" if self.type == "string" else self.text
 
     def __str__(self) -> str:
         return self.sql()

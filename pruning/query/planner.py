@@ -87,7 +87,7 @@ class QueryPlanner:
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _row_counts: dict[int, int] = field(default_factory=dict)
     _tested: dict[int, dict[int, list[tuple[RuntimeFilter, ...]]]] = field(default_factory=dict)
-    _any_of: dict[int, list[tuple[tuple[ProbeColumn, KeySummary], ...]]] = field(default_factory=dict)
+    _disjunctions: dict[int, list[tuple[tuple[ProbeColumn, KeySummary], ...]]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[ProbeColumn, KeyFilter]]] = field(default_factory=dict)
     _benefits: dict[FilterId, Benefit] = field(default_factory=dict)
     _highest: dict[int, int] = field(default_factory=dict)
@@ -182,9 +182,9 @@ class QueryPlanner:
         weighed = tuple(replace(each, benefit=self._benefits.get(each.id, each.benefit)) for each in used)
         self.levels[-1:] = [weighed] if weighed else []
         given = [each for each in filters if each.id in found]
-        yield from self._apply([each for each in given if not each.any_of], found)
+        yield from self._apply([each for each in given if not each.other_operands], found)
         if len(given) == len(filters):
-            yield from self._apply_any([each for each in given if each.any_of], found)
+            yield from self._apply_disjunction([each for each in given if each.other_operands], found)
 
     def _apply(self, filters: Sequence[RuntimeFilter], found: Mapping[FilterId, KeySummary]) -> Steps[None]:
         """Plans the scans of filters anew by their keys; keys that are to be united count only if all are there."""
@@ -221,7 +221,7 @@ class QueryPlanner:
         for relation in changed.values():
             yield from self._plan_scan(relation, selection)
 
-    def _apply_any(self, filters: Sequence[RuntimeFilter], found: Mapping[FilterId, KeySummary]) -> Steps[None]:
+    def _apply_disjunction(self, filters: Sequence[RuntimeFilter], found: Mapping[FilterId, KeySummary]) -> Steps[None]:
         """Plans the scan of the operands of an OR anew, by the keys of all of them."""
         operands: list[tuple[ProbeColumn, KeySummary]] = []
         for each in filters:
@@ -232,7 +232,7 @@ class QueryPlanner:
             operands.append((each.probe, values))
         if operands:
             relation = filters[0].probe.relation
-            self._any_of.setdefault(relation.id, []).append(tuple(operands))
+            self._disjunctions.setdefault(relation.id, []).append(tuple(operands))
             self._highest[relation.id] = max(self._highest.get(relation.id, 0), filters[0].top)
             yield from self._plan_scan(relation)
 
@@ -337,8 +337,9 @@ class QueryPlanner:
         now = self.selection()
         worth = yield from with_answers(partial(self._row_worth, relation, selection or now))
         whole_for = next(filter(None, (each.whole_for for each in self._probes_of(relation))), "")
-        any_of = [[(probe.column, each) for probe, each in several] for several in self._any_of.get(relation.id, ())]
-        request = PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth, whole_for, any_of)
+        ors = self._disjunctions.get(relation.id, ())
+        disjunctions = [[(probe.column, each) for probe, each in several] for several in ors]
+        request = PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth, whole_for, disjunctions)
         # A build whose rows were to be joined may have failed, so that the query calls its functions.
         scan = now.why_cut_off(relation, relation.table) or (yield from ask(request))
         if isinstance(scan, Reason):
@@ -353,7 +354,7 @@ class QueryPlanner:
         """The columns of a scan that filters test, each with what it asks of the scan."""
         unions = (union for several in self._tested.get(relation.id, {}).values() for union in several)
         yield from (each.probe for union in unions for each in union if each.probe.relation.id == relation.id)
-        yield from (probe for several in self._any_of.get(relation.id, ()) for probe, _ in several)
+        yield from (probe for several in self._disjunctions.get(relation.id, ()) for probe, _ in several)
         yield from (probe for probe, _ in self._first_rows.get(relation.id, ()))
 
     def _row_worth(self, relation: Relation, selection: BuildSelection) -> dict[tuple[int, ...], RowWorth]:

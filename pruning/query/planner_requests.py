@@ -148,7 +148,7 @@ class PruneScan(Request[PlannedScan | Reason]):
     `keeps_scan`, a scan of no files stays a scan: as a constant without rows it would hide an error of the query.
     `worth` is that of testing rows by the keys of one column or of several together, by these columns. With
     `whole_for`, an expression that may raise on a part of the rows of a key, the scan gives all of them or none. A
-    row has to have, for each of `any_of`, a key of one of its columns.
+    row has to have, for each of `disjunctions`, a key of one of its columns.
     """
 
     relation: Relation
@@ -158,4 +158,4 @@ class PruneScan(Request[PlannedScan | Reason]):
     keeps_scan: bool = False
     worth: Mapping[tuple[int, ...], RowWorth] = field(default_factory=dict)
     whole_for: str = ""
-    any_of: Sequence[Sequence[tuple[int, KeySummary]]] = ()
+    disjunctions: Sequence[Sequence[tuple[int, KeySummary]]] = ()

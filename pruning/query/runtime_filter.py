@@ -42,8 +42,8 @@ class RuntimeFilter:
       `must_fit`: the build yields keys only when they are; `on_driver`: the driver is expected to need no job
     - `united`: filters of equal scans in the other places of a shared exchange, by `SharedExchange`: the keys of all of
       them filter each of the scans, so that the exchange stays shared
-    - `any_of`: the filters of the other operands of an OR: a row has to pass one of them or this one, and the benefit
-      is that of all; `dropped_by`: the id of the filter with the OR
+    - `other_operands`: the filters of the other operands of an OR: a row has to pass one of them or this one, and the
+      benefit is that of all; `dropped_by`: the id of the filter with the OR
     - `benefit`: the seconds that the build is expected to cost and all its keys to save; None where nothing was weighed
     """
 
@@ -57,7 +57,7 @@ class RuntimeFilter:
     on_driver: bool = False
     benefit: Benefit | None = None
     united: tuple[FilterId, ...] = ()
-    any_of: tuple[FilterId, ...] = ()
+    other_operands: tuple[FilterId, ...] = ()
     dropped_by: int | None = None
 
     @property
@@ -88,7 +88,7 @@ class RuntimeFilter:
         """The name `build_name` of the build side, with the origin of keys that are not those of its run alone."""
         if self.from_metadata:
             return f"{build_name} by the statistics of its files"
-        if self.any_of:
+        if self.other_operands:
             return f"{build_name}, or another key of the OR"
         others = len(self.id.union) - 1
         return f"{build_name} and the keys for {others} equal scan{'s' * (others > 1)}" if others > 0 else build_name

@@ -12,7 +12,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.metadata_filters import BY_STATISTICS
 from pruning.query.plan import Join, PlanNames, relations_of
-from pruning.query.runtime_filter import FilterId
+from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode, remedies
 from pruning.results.blocks import Block, as_html, as_rich, as_text
@@ -158,6 +158,11 @@ def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
     return TopLine(name, scan, column, top.found, None)
 
 
+def _tells_benefit(runtime_filter: RuntimeFilter) -> bool:
+    """True for one of the operands of an OR, whose benefit is that of all."""
+    return all(runtime_filter.id < each for each in runtime_filter.other_operands)
+
+
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
     operands = (edge for each in graph.disjunctions for edge in each.edges)
     return tuple(
@@ -192,12 +197,12 @@ def builds_and_filters(
                 BuildLine(
                     str(len(builds) + 1),
                     level,
-                    replace(each, united=(), any_of=()).described(name),
+                    replace(each, united=(), other_operands=()).described(name),
                     tuple(names.scans[it.id] for it in reads),
                     sum(sizes.get(it.id, 0) for it in reads),
                     from_cache=not each.from_metadata and each.build_side.id in without_job[0],
                     on_driver=not each.from_metadata and each.build_side.id in without_job[1],
-                    benefit=None if each.from_metadata else each.benefit,
+                    benefit=None if each.from_metadata or not _tells_benefit(each) else each.benefit,
                     seconds=None if each.from_metadata else seconds.get(each.build_side.id),
                 ),
             )

@@ -71,23 +71,22 @@ def plan_disjunctions(
     every = (each.any_of for each in filters if each.any_of)
     pushed = (each for each in every if _may_push(each, levels, capabilities))
     found = [_predicate(levels, remaining, each, limits.max_ranges) for each in pushed]
-    return tuple(each for each in found if each.containers_skipped)
+    return tuple(each for each in found if each.containers_skipped and _is_comparable(each, capabilities))
+
+
+def _is_comparable(predicate: PushedDisjunction, capabilities: PushdownCapabilities) -> bool:
+    """True if storage compares its bounds soundly with every end of the ranges as it is."""
+    return all(capabilities.widen(name, ranges) == ranges for name, ranges in predicate.operands)
 
 
 def _may_push(operands: Sequence[KeyFilter], levels: Sequence[Containers], capabilities: PushdownCapabilities) -> bool:
-    """True if storage can compare each operand with the bounds that it has, without moving the ends of ranges.
-
-    Readers of files get no condition that names a partition column.
-    """
+    """True if storage takes a predicate on the column of each operand; it takes none on a partition column."""
     if capabilities.push_refusal is not None:
         return False
     partitions = {name for level in levels for name, column in level.columns.items() if column.is_partition}
     domains = [(name, domain) for each in operands for name, domain in each.domains.items()]
     return len(domains) == len(operands) and all(
-        name not in capabilities.file_only | partitions
-        and not (domain.nan or domain.null)
-        and capabilities.widen(name, ends := domain.ranges.span()) == ends
-        for name, domain in domains
+        name not in capabilities.file_only | partitions and not (domain.nan or domain.null) for name, domain in domains
     )
 
 

@@ -43,8 +43,8 @@ class GeneratedColumn:
     def of_source(self, generated: ColumnStatistics, type_: ValueType) -> ColumnStatistics | None:
         """The statistics of the source, of type `type_`, by those of the generated column; None if nothing is told."""
         has_null = generated.null_count != 0
-        # Writers put NULL in the place of an empty text that is a partition's value.
-        is_text = generated.is_partition and generated.type.name == "string"
+        # Writers put NULL in the place of an empty value of a partition.
+        is_text = generated.is_partition and generated.type.name in ("string", "binary")
         unknown = np.zeros(len(generated), bool) if self.is_sure and not is_text else has_null
         spans = source_spans(self.functions, _spans(generated).without(unknown), type_)
         return None if spans is None else _statistics(spans, np.where(unknown, UNKNOWN, generated.null_count))

@@ -159,8 +159,17 @@ def plan_scan(
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
     literals = _Literals(predicates, 2 * sum(map(len, joint_predicates)))
     decisions = tuple(_decide(each, *scanned, literals, capabilities, options) for each in filters)
-    by_name = filters if capabilities.accepts_file_list else ()
-    idle = (each for each in filters if each.any_of and not _skips_some(each, files, by_name, joint_predicates))
+    skipping_files = {
+        each.columns
+        for each in filters
+        if each.any_of and capabilities.accepts_file_list and _skips_files(each, files, row_groups)
+    }
+    pushed_columns = {frozenset(each.columns) for each in joint_predicates}
+    idle = (
+        each
+        for each in filters
+        if each.any_of and each.columns not in skipping_files and frozenset(each.columns) not in pushed_columns
+    )
     reasons = (*reasons, *(Reason(ReasonCode.UNCLUSTERED, " or ".join(each.columns)) for each in idle))
     return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, joint_predicates)
 
@@ -213,14 +222,10 @@ def _kept_under(predicates: Sequence[JointPredicate], level: Containers, found: 
     return found
 
 
-def _skips_some(
-    each: KeyFilter, files: Containers, by_name: Sequence[KeyFilter], predicates: Sequence[JointPredicate]
-) -> bool:
-    """True where a filter of several columns skips files, of a scan that names its files, or by a predicate."""
-    kept = prune_by_filters(files, [each]).kept
-    return (bool(by_name) and bool((~kept & (files.rows != 0)).any())) or any(
-        {*predicate.columns} == {*each.columns} for predicate in predicates
-    )
+def _skips_files(each: KeyFilter, files: Containers, row_groups: Containers | None) -> bool:
+    """True where a filter skips files that have rows, by their own statistics or by those of their row groups."""
+    kept = _by_name(files, row_groups, [each]).kept
+    return bool((~kept & (files.rows != 0)).any())
 
 
 def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> PruningResult:
@@ -353,7 +358,7 @@ def _pays(each: KeyFilter, ratio: float, test: float, options: PruningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
-    """The pushed ranges that every row is compared with; `others` counts the ranges of key tuples."""
+    """The pushed ranges that every row is compared with; `others` counts those of predicates of several columns."""
 
     predicates: Sequence[PushedPredicate]
     others: int

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
 from typing import TypeAlias
@@ -64,7 +64,7 @@ class FunctionKind(Enum):
     OR_CONSTANT = "{argument} or a constant"
 
 
-# Stands for the argument in the `unit` of a choice, which is its text.
+# Stands for the argument in the `text` of a choice.
 ARGUMENT = "{argument}"
 
 
@@ -73,7 +73,7 @@ class Function:
     """A function of a value of type `source` that gives one of `result`.
 
     It gives NULL for NULL alone, but for `OR_CONSTANT`: that gives its argument, NULL or one of the `constants`, as
-    `coalesce` and CASE do.
+    `coalesce` and CASE do. `text` is what messages show of such a choice.
 
     >>> to_date = Function(FunctionKind.TO_DATE, ValueType("timestamp_ntz"), ValueType("date"))
     >>> print(to_date.preimage(Domain.of(ValueType("date"), 1)))
@@ -86,11 +86,12 @@ class Function:
     number: int | float = 0
     unit: str = ""
     constants: tuple[object, ...] = ()
+    text: str = field(default="", compare=False)
 
     def sql(self, argument: str) -> str:
         """The function of an argument, as SQL writes it."""
-        if self.kind is FunctionKind.OR_CONSTANT and self.unit:
-            return self.unit.replace(ARGUMENT, argument)
+        if self.kind is FunctionKind.OR_CONSTANT and self.text:
+            return self.text.replace(ARGUMENT, argument)
         return self.kind.value.format(argument=argument, number=self.number, unit=self.unit)
 
     @property

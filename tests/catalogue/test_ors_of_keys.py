@@ -114,8 +114,8 @@ def test_shapes_around_an_or(agreed, query):
     ("condition", "code"),
     [
         (f"v.id IN {keys('number', ONE)} OR v.mixed IN {keys('number', OTHER)}", "NOT_WORTH"),
-        (f"v.id NOT IN {keys('number', ONE)} OR v.code IN {keys('code', OTHER)}", "OUTER_SIDE"),
-        (f"v.id IN {keys('number', ONE)} OR v.mixed = 7", "OUTER_SIDE"),
+        (f"v.id NOT IN {keys('number', ONE)} OR v.code IN {keys('code', OTHER)}", "KEYLESS_OPERAND"),
+        (f"v.id IN {keys('number', ONE)} OR v.mixed = 7", "KEYLESS_OPERAND"),
         (f"v.id IN {keys('number', ONE)} OR upper(v.code) IN {keys('code', OTHER)}", "COMPUTED"),
     ],
     ids=["no order", "not in", "a condition without keys", "a computed key"],

@@ -466,7 +466,7 @@ def test_confs_of_the_session_hold_in_the_scan(spark, conf, tmp_path):
 
 
 def test_builds_of_a_level_run_on_the_driver_and_as_jobs(spark, numbers):
-    small, large = optimized(numbers(rows=10)), optimized(numbers(rows=30).groupBy("n").count())
+    small, large = optimized(numbers(rows=10)), optimized(numbers(rows=30).repartition(3))
     requests = [BuildRequest(each, each.output().apply(0), "key", 0) for each in (small, large, small)]
     found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run(requests)
     assert [True, False, True] == [each.on_driver for each in found]

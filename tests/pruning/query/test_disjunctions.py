@@ -127,7 +127,9 @@ def test_operand_that_holds_without_a_key_leaves_the_scan(other):
     marked = Marked()
     root = marked.either(marked.marks[0], other(marked.marks))
     assert [] == reached(root)
-    assert {ReasonCode.OUTER_SIDE} == {each.code for each in graph_of(root).against(marked.fact)}
+    (reason,) = {each for each in graph_of(root).against(marked.fact) if each.code is not ReasonCode.OUTER_SIDE}
+    assert ReasonCode.KEYLESS_OPERAND is reason.code
+    assert str(other(marked.marks)) == reason.subject
 
 
 def test_null_safe_keys_are_no_operand():
@@ -203,7 +205,7 @@ def test_builds_of_all_operands_filter_the_scan_together():
     assert f"RunBuilds [{one}, {other}]" in found
     (request,) = seen
     assert {} == request.keys
-    ((first, second),) = request.any_of
+    ((first, second),) = request.disjunctions
     assert [(0, 2), (1, 1)] == [(at, keys.rows) for at, keys in (first, second)]
     assert [2] == [len(each) for each in planner.levels]
     assert {marked.fact.id} == planner.scans.keys()
@@ -240,7 +242,7 @@ def test_key_that_filters_the_scan_by_itself_makes_the_or_needless():
     seen: list[PruneScan] = []
     script_of(marked, Built(some_keys(1)), Built(some_keys(3)), seen=seen).run(planner)
     assert [[0]] == [[*each.keys] for each in seen]
-    assert not any(each.any_of for each in seen)
+    assert not any(each.disjunctions for each in seen)
 
 
 def test_scan_of_a_command_gets_no_or():

@@ -135,7 +135,7 @@ def test_a_column_is_its_own_path():
 WRITTEN = (
     (call("StringLPad", cast(ID, "string"), number("4"), text("0")), "lpad(CAST(k AS string), 4, '0')"),
     (call("UnaryMinus", call("Add", ID, number("1"))), "-(k + 1)"),
-    (call("Not", call("IsNull", CODE)), "NOT k IS NULL"),
+    (call("Not", call("IsNull", CODE)), "NOT (k IS NULL)"),
     (call("Coalesce", ID, number("None", "void")), "coalesce(k, NULL)"),
     (call("CollationKey", CODE), "k"),
     (Expression("objects.StaticInvoke", (CODE, number("6")), text="readSidePadding"), "k"),

@@ -378,16 +378,14 @@ def test_levels_of_filters_change_no_row(raises, seed):
         done |= {each.id for each in filters}
         built = _built(filters, lake, random, materialized)
         for each, keys in built:
-            note(
-                f"{each.probe.relation.id}.{each.probe.column} by {keys} of {each.build_side.id}, any of {each.any_of}"
-            )
-            if not each.any_of:
+            note(f"{each.probe.relation.id}.{each.probe.column} by {keys} of {each.build_side.id}")
+            if not each.other_operands:
                 put(lake, each.probe, each.build_side, keys, random.randrange(3))
             pruned.add(each.probe.relation.id)
             highest[each.probe.relation.id] = max(highest.get(each.probe.relation.id, 0), each.top)
             scanned[each.probe.relation.id] //= 2
-        if filters[0].any_of and len(built) == len(filters):
-            assert all({each.id, *each.any_of} == {other.id for other in filters} for each in filters)
+        if filters[0].other_operands and len(built) == len(filters):
+            assert all({each.id, *each.other_operands} == {other.id for other in filters} for each in filters)
             operands = [(each.probe, each.build_side, keys) for each, keys in built]
             put_any(lake, operands, random.randrange(3))
     _test_fewer_rows(lake, random)

@@ -114,6 +114,16 @@ def test_columns_without_pushdown_get_no_predicate_but_a_list_of_files(capabilit
     assert [0, 9] == kept(plan)
 
 
+def test_ends_between_keys_that_storage_compares_wrongly_are_not_pushed():
+    """As of texts, whose bounds are cut: the first and the last key may be compared as they are, and others not."""
+    moved = replace(DELTA, widen=lambda _, ranges: ranges if len(ranges) == 1 else ranges.span())
+    filter_ = either(keys("a", 5, 31, 95), keys("b", 45))
+    assert [0, 3, 5, 9] == kept(plan_scan(FILES, None, [filter_], DELTA, OPTIONS))
+    plan = plan_scan(FILES, None, [filter_], moved, OPTIONS)
+    assert () == plan.joint_predicates
+    assert list(range(10)) == kept(plan)
+
+
 def test_partition_column_gets_no_predicate():
     by_folder = {**FILES.columns, "b": replace(FILES.columns["b"], is_partition=True)}
     plan = plan_scan(replace(FILES, columns=by_folder), None, [either(keys("a", 5), keys("b", 5))], PARQUET, OPTIONS)

@@ -51,6 +51,13 @@ def test_null_of_a_sum_may_be_one_that_overflows():
     assert ["{6}", "all"] == domains(LATER.of_result(numbers, INT), 7)
 
 
+def test_a_partition_of_null_may_hold_empty_bytes():
+    binary = ValueType("binary")
+    same = GeneratedColumn("part", "bytes", ())
+    found = same.of_source(replace(ColumnStatistics.of(binary, [(None, None, 7)]), is_partition=True), binary)
+    assert ["all"] == domains(found, 7)
+
+
 def test_a_partition_of_null_may_hold_empty_texts():
     prefixes = ColumnStatistics.of(STRING, [(None, None, 7), ("ab", "ab", 0)])
     as_partition = PREFIX.of_source(replace(prefixes, is_partition=True), STRING)
