@@ -135,6 +135,8 @@ class Expression:
             return f" {_OPERATORS[kind]} ".join(operands)
         if kind in _AFTER or kind in _BEFORE:
             return f"{operands[0]} {_AFTER[kind]}" if kind in _AFTER else f"{_BEFORE[kind]}{operands[0]}"
+        if kind == "In":
+            return f"{operands[0]} IN ({', '.join(parts[1:])})"
         name = self.text if kind == "StaticInvoke" else _FUNCTIONS.get(kind)
         return f"{name or _CAPITAL.sub('_', kind).lower()}({', '.join(parts)})"
 

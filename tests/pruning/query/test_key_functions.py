@@ -140,6 +140,7 @@ WRITTEN = (
     (call("CollationKey", CODE), "k"),
     (Expression("objects.StaticInvoke", (CODE, number("6")), text="readSidePadding"), "k"),
     (Expression("objects.StaticInvoke", (CODE, text("utf-8")), text="encode"), "encode(k, 'utf-8')"),
+    (call("In", ID, number("1"), number("2")), "k IN (1, 2)"),
 )
 
 
