@@ -213,7 +213,8 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     private RDD aggregated(LogicalPlan below) {
         RDD all = partitions.getNumPartitions() > 0
             ? partitions.coalesce(1, false, scala.Option.empty(), null)
-            : session.sparkContext().parallelize(scala.collection.immutable.Nil$.MODULE$, 1, partitions.elementClassTag());
+            : session.sparkContext().parallelize(
+                scala.collection.immutable.Nil$.MODULE$, 1, partitions.elementClassTag());
         LogicalPlan rows = RddRelation.of(session, below, all, SinglePartition$.MODULE$, scala.math.BigInt.apply(1),
             scala.Option.empty());
         SparkPlan physical = QueryExecution$.MODULE$.prepareExecutedPlan(session, over(rows, plan));
