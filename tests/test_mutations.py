@@ -8,8 +8,8 @@ import pytest
 
 from tests.mutants import Mutant, run_of
 
-# Every mutant runs the tests of its module: a minute.
-pytestmark = pytest.mark.full
+# Every mutant runs the tests of its module, before the first of these tests: minutes, more beside other tests.
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 DELTA_CHECKS = "from tests.connectors.stored_bounds import check_stored_bounds; check_stored_bounds()"
 
