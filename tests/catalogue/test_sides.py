@@ -129,13 +129,13 @@ def test_side_that_needs_a_match_is_filtered(agreed, query, kept):
         case(
             "existence-in-an-or",
             "SELECT f.id FROM facts f WHERE f.item = 1 OR EXISTS (SELECT 1 FROM dims d WHERE d.k = f.k AND grp = 2)",
-            "OUTER_SIDE",
+            "KEYLESS_OPERAND",
         ),
         # Failure catalogue 13.
         case(
             "in-in-an-or-of-what-may-be-null",
             "SELECT f.id FROM facts f WHERE f.item = 1 OR f.maybe IN (SELECT k FROM keys WHERE kind = 'both')",
-            "OUTER_SIDE",
+            "KEYLESS_OPERAND",
         ),
         # Failure catalogue 10: NULL equals NULL.
         case(
