@@ -302,7 +302,7 @@ class BuildSelection:
                 next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
                 _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
                 not repeats or any(each.needs_rows for each in below),
-                not (repeats or _is_kept(node) or _depends_on_order(node)) or any(each.runs_once for each in below),
+                not (repeats or _is_kept(node) or _has_no_effect(node)) or any(each.runs_once for each in below),
             )
         return self._traits[node.id]
 
@@ -324,8 +324,8 @@ def _in_steps(root: Node) -> Iterator[int]:
     return (below.id for each in steps for child in each.children for below in child.walk())
 
 
-def _depends_on_order(node: Node) -> bool:
-    """True for groups whose rows may differ in another run, which has no other effect."""
+def _has_no_effect(node: Node) -> bool:
+    """True for groups that only give other rows when they run again, where these depend on the order of rows."""
     return isinstance(node, Grouping) and node.is_deterministic
 
 

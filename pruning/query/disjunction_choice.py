@@ -17,7 +17,8 @@ from pruning.query.requests import Steps, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode
 
-_Outcome = tuple[RuntimeFilter, ...] | Reason
+# The filters of one scan by all operands of an OR, in their order.
+_Filters = tuple[RuntimeFilter, ...]
 
 
 def ready_disjunction(
@@ -25,8 +26,8 @@ def ready_disjunction(
 ) -> Steps[tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]]:
     """The filters of the first disjunction that is worth its builds, and the reasons against those before it."""
     refused: list[Reason] = []
-    for disjunction, relation in _open(selection, done):
-        found = yield from with_answers(partial(_outcome, disjunction, relation, selection))
+    for _, filters in _open(selection, done):
+        found = yield from with_answers(partial(_outcome, filters, selection))
         if not isinstance(found, Reason):
             return found, tuple(refused)
         refused.append(found)
@@ -38,23 +39,24 @@ def unused_disjunctions(
 ) -> Steps[tuple[tuple[Edge, ProbeColumn, Reason], ...]]:
     """The edges of disjunctions that are not used, each with the column that it reaches, and the reason."""
     unused: list[tuple[Edge, ProbeColumn, Reason]] = []
-    for disjunction, relation in _open(selection, done):
-        found = yield from with_answers(partial(_outcome, disjunction, relation, selection))
+    for disjunction, filters in _open(selection, done):
+        found = yield from with_answers(partial(_outcome, filters, selection))
         if isinstance(found, Reason):
-            pairs = zip(disjunction.edges, disjunction.probes_of(relation), strict=True)
-            unused += ((edge, probe, found) for edge, probe in pairs)
+            pairs = zip(disjunction.edges, filters, strict=True)
+            unused += ((edge, each.probe, found) for edge, each in pairs)
     return tuple(unused)
 
 
-def _open(selection: BuildSelection, done: Collection[FilterId]) -> Iterator[tuple[Disjunction, Relation]]:
-    """The disjunctions and the scans that they may filter, without those of which a key filters the scan already."""
+def _open(selection: BuildSelection, done: Collection[FilterId]) -> Iterator[tuple[Disjunction, _Filters]]:
+    """The disjunctions, each with the filters of a scan, without those of which a key filters the scan already."""
     for each in selection.disjunctions:
         for relation in each.relations:
-            if not any(made.id in done for made in _filters(each, relation, selection)):
-                yield each, relation
+            filters = _filters(each, relation, selection)
+            if not any(made.id in done for made in filters):
+                yield each, filters
 
 
-def _filters(disjunction: Disjunction, relation: Relation, selection: BuildSelection) -> tuple[RuntimeFilter, ...]:
+def _filters(disjunction: Disjunction, relation: Relation, selection: BuildSelection) -> _Filters:
     """The filters of all operands, which count only together."""
     made = [
         RuntimeFilter(
@@ -70,8 +72,8 @@ def _filters(disjunction: Disjunction, relation: Relation, selection: BuildSelec
     return tuple(replace(each, other_operands=tuple(id_ for id_ in ids if id_ != each.id)) for each in made)
 
 
-def _outcome(disjunction: Disjunction, relation: Relation, selection: BuildSelection) -> _Outcome:
-    filters = _filters(disjunction, relation, selection)
+def _outcome(filters: _Filters, selection: BuildSelection) -> _Filters | Reason:
+    """The filters with their benefit; a `Reason` if they are not sound, or not worth their builds."""
     for each in filters:
         if (refused := selection.why_not(each.build_side, each.probe)) is not None:
             return refused
@@ -82,7 +84,7 @@ def _outcome(disjunction: Disjunction, relation: Relation, selection: BuildSelec
     return _weighed(filters, selection)
 
 
-def _weighed(filters: tuple[RuntimeFilter, ...], selection: BuildSelection) -> _Outcome:
+def _weighed(filters: _Filters, selection: BuildSelection) -> _Filters | Reason:
     benefits, root = selection.benefits, selection.root
     builds = {each.build_side.node.id: each.build_side.node for each in filters}.values()
     paid = sum((benefits.paid(each) for each in builds), ZERO)

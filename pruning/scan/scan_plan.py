@@ -5,7 +5,7 @@ files, row groups --skip--> kept --compact--> pushed ranges --estimate--> row fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -159,19 +159,20 @@ def plan_scan(
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
     literals = _Literals(predicates, 2 * sum(map(len, joint_predicates)))
     decisions = tuple(_decide(each, *scanned, literals, capabilities, options) for each in filters)
-    skipping_files = {
-        each.columns
-        for each in filters
-        if each.any_of and capabilities.accepts_file_list and _skips_files(each, files, row_groups)
-    }
-    pushed_columns = {frozenset(each.columns) for each in joint_predicates}
-    idle = (
-        each
-        for each in filters
-        if each.any_of and each.columns not in skipping_files and frozenset(each.columns) not in pushed_columns
-    )
-    reasons = (*reasons, *(Reason(ReasonCode.UNCLUSTERED, " or ".join(each.columns)) for each in idle))
+    ors = [each for each in filters if each.any_of]
+    by_name = [each for each in ors if capabilities.accepts_file_list and _skips_files(each, files, row_groups)]
+    reasons = (*reasons, *_against_disjunctions(ors, by_name, joint_predicates))
     return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, joint_predicates)
+
+
+def _against_disjunctions(
+    ors: Sequence[KeyFilter], by_name: Sequence[KeyFilter], predicates: Sequence[JointPredicate]
+) -> Iterator[Reason]:
+    """The reasons against ORs that skip no file by its name, and of which no predicate is pushed."""
+    pushed = [{*each.columns} for each in predicates]
+    for each in ors:
+        if not any(each is other for other in by_name) and {*each.columns} not in pushed:
+            yield Reason(ReasonCode.UNCLUSTERED, " or ".join(each.columns))
 
 
 def _as_of_files(reason: Reason, files: Containers) -> Reason:
