@@ -124,6 +124,12 @@ def _session(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return bench_session.run(bench_session.QUICK if quick else bench_session.FULL)
 
 
+def _one_partition(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_one_partition  # noqa: PLC0415
+
+    return bench_one_partition.run(*(bench_one_partition.QUICK if quick else bench_one_partition.FULL))
+
+
 def _tuples(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import bench_tuples  # noqa: PLC0415
 
@@ -346,6 +352,12 @@ PARTS = (
         _session,
         ("query", "stock_ms", "first_added_ms", "added_ms", "pruned"),
         (Target("median of the 99, milliseconds added", {"query": "median of 99"}, "added_ms", "<=", 5.0),),
+    ),
+    Part(
+        "one_partition",
+        "A query of one partition of a table of 10,000 files",
+        _one_partition,
+        ("files", "way", "query", "seconds", "jobs"),
     ),
     Part(
         "memory",

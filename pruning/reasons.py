@@ -73,6 +73,7 @@ class ReasonCode(Enum):
     COMMAND = "the command needs every row of its target"
     NOT_WORTH = "a filter is expected to cost more than it saves"
     RISKY = "a filter may lose too much beside what it is expected to gain"
+    IDLE_BEFORE = "its keys skipped nothing and dropped no row in an earlier query of this form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.UNSELECTIVE: "nothing: most rows are expected to match",
         ReasonCode.RISKY: "the option `always` if you know that few rows match",
         ReasonCode.NOT_WORTH: "nothing, or the option `always` if you know better",
+        ReasonCode.IDLE_BEFORE: "nothing, or the option `always`: the session tries it again after a few more queries",
         ReasonCode.NOT_FILES: "read the table from files",
         ReasonCode.OUTER_SIDE: "nothing: the join keeps rows without a match",
     }

@@ -20,6 +20,7 @@ from pruning.limits import LIMITS, Limits
 
 # Seconds after which a report looks again for the end of an action.
 _POLL_SECONDS = 0.01
+_MILLISECONDS = 1000
 
 
 def sql_store(spark: SparkSession) -> Any:
@@ -53,6 +54,14 @@ def finished_executions(
         if all(_is_written(each) or _runs(spark, each) for each in executions) or time.monotonic() > deadline:
             return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
         time.sleep(_POLL_SECONDS)
+
+
+def execution_seconds(spark: SparkSession, execution: int) -> float | None:
+    """Seconds that an execution took; None if it failed, still runs, or if Spark has dropped its record."""
+    found = sql_store(spark).execution(execution)
+    if not found.isDefined() or not (record := found.get()).completionTime().isDefined() or _failed(record):
+        return None
+    return (int(record.completionTime().get().getTime()) - int(record.submissionTime())) / _MILLISECONDS
 
 
 def last_execution(spark: SparkSession) -> int:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from connectors.base import CommandScan
 from connectors.jobs.runner import Build
+from connectors.pipeline.earlier_queries import NO_QUERIES, EarlierQueries
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.pruned_query import PrunedQuery, least_bytes, record_of_run
 from connectors.pipeline.query_run import QueryRun
@@ -21,7 +22,6 @@ from connectors.pipeline.table_scan import NO_TROUBLE, Read, pruned_scan, warn
 from connectors.registry import command_scan
 from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.plan_reader import SparkPlan
-from pruning.keys.cache import PruningCache
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.plan import Expression, PlanNames, Relation, relations_of
 from pruning.query.sure_rows import first_sure, passing_domains
@@ -89,7 +89,7 @@ class WholeCommand:
 
 
 def prune_command(
-    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None
+    spark: SparkSession, plan: Any, options: PruningOptions, earlier: EarlierQueries = NO_QUERIES
 ) -> tuple[Any, PrunedQuery | WholeCommand]:
     """The optimised plan of a command over fewer files, None where it stays as it is, and its record.
 
@@ -111,7 +111,7 @@ def prune_command(
     options = replace(options, broadcast_strategy=BroadcastStrategy.NONE.name, top_k=False)
     read = SparkPlan.read(spark, None, found.plan, keeps_ids=True)
     target = next(each for each in relations_of(read.root) if found.is_scan(read.node(each)))
-    with QueryRun.of(read, options, cache, probed={target.id}, is_command=True) as query:
+    with QueryRun.of(read, options, earlier, probed={target.id}, is_command=True) as query:
         query.run()
         scan = query.planner.scans.get(target.id)
         restricted = _restricted(found, query, target, scan) if isinstance(scan, PrunedScan) else None

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.connector_names import size_calls
 from connectors.cost_rates import rates_of
+from connectors.pipeline.earlier_queries import NO_QUERIES, EarlierQueries
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import NO_FAILURE, NO_TROUBLE, warn
@@ -52,7 +53,8 @@ class PrunedQuery:
     `pruned_sizes` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without
     filters. The builds of the build sides in `from_cache` were not run for this query, those in `on_driver` took no
     job; `seconds` are those of each build side. `answer` answers requests about metadata, and holds the JVM's plan with
-    all rows that lie in it.
+    all rows that lie in it. `may_change` is True where the seconds of this query may
+    change the choice for an equal one.
     """
 
     plan: FilterPlan | None
@@ -66,6 +68,7 @@ class PrunedQuery:
     seconds: Mapping[tuple[int, str], float] = field(default_factory=dict)
     answer: Callable[[Request[Any]], Any] | None = None
     facts: QueryFacts | None = None
+    may_change: bool = False
 
     @staticmethod
     def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
@@ -91,7 +94,7 @@ class PrunedQuery:
     def is_lasting(self) -> bool:
         """True for a query without filters for reasons that an equal query would have, too."""
         has_filters = self.plan is not None and bool(self.plan.levels)
-        return not has_filters and not any(each.code in UNFINISHED for each in self.reasons)
+        return not (has_filters or self.may_change or any(each.code in UNFINISHED for each in self.reasons))
 
     def forget_plan(self, *, keeps_reasons: bool = False) -> None:
         """Drops the JVM's plan; without `keeps_reasons` explanations then lack the reasons against single filters.
@@ -284,7 +287,7 @@ def prune_query(
         ):
             return df, UntouchedQuery.of(df, options)
         query, plan = early_query(df)
-        pruned, record = _pruned(SparkPlan.of(df, plan), options, cache, NO_FAILURE)
+        pruned, record = _pruned(SparkPlan.of(df, plan), options, EarlierQueries(cache), NO_FAILURE)
     except Exception as error:  # noqa: BLE001 - the record tells of it
         return df, PrunedQuery.failed(error, options)
     return (query if pruned is None else pruned), record
@@ -301,13 +304,13 @@ def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
 
 
 def _pruned(
-    plan: SparkPlan, options: PruningOptions, cache: PruningCache | None, expected: Collection[ReasonCode]
+    plan: SparkPlan, options: PruningOptions, earlier: EarlierQueries, expected: Collection[ReasonCode]
 ) -> tuple[DataFrame | None, PrunedQuery]:
     """The pruned query of a plan, None where the query stays as it is, and its record.
 
     Reasons that are `expected` give no warning.
     """
-    with QueryRun.of(plan, options, cache) as query:
+    with QueryRun.of(plan, options, earlier) as query:
         query.run()
         record = record_of_run(query)
         warn("a query", record.reasons, besides=expected)
@@ -324,7 +327,7 @@ def _rewritten(query: QueryRun) -> DataFrame:
 
 
 def prune_plan(
-    spark: SparkSession, plan: Any, options: PruningOptions, cache: PruningCache | None = None
+    spark: SparkSession, plan: Any, options: PruningOptions, earlier: EarlierQueries = NO_QUERIES
 ) -> tuple[Any, PrunedQuery]:
     """The pruned plan of an optimised plan of the JVM, None where it stays as it is, and its record."""
     if not options.enabled:
@@ -332,7 +335,7 @@ def prune_plan(
     if (refusal := why_not_worth(spark, plan, options)) is not None:
         return None, PrunedQuery.untouched(refusal, options)
     read = SparkPlan.read(spark, None, pinned_plan(spark, plan), keeps_ids=True)
-    pruned, record = _pruned(read, options, cache, NO_TROUBLE)
+    pruned, record = _pruned(read, options, earlier, NO_TROUBLE)
     if pruned is None:
         return None, record
     found = without_blooms(spark, optimized_plan(pruned), record.tested_columns())
@@ -367,4 +370,5 @@ def record_of_run(query: QueryRun) -> PrunedQuery:
         dict(planner.seconds),
         query.metadata.answer,
         planner.facts,
+        may_change=query.earlier.may_change(planner),
     )

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connectors.jobs.runner import Build
+from connectors.pipeline.earlier_queries import NO_QUERIES, EarlierQueries
 from connectors.pipeline.pruned_query import PrunedQuery, record_of_run, why_not_worth
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.table_scan import NO_TROUBLE, warn
@@ -16,7 +17,6 @@ from connectors.registry import before_execution
 from connectors.spark.jvm import frame_of
 from connectors.spark.own_queries import own_query
 from connectors.spark.plan_reader import SparkPlan, optimized_stream, with_columns_of
-from pruning.keys.cache import PruningCache
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.plan import Join, Node, relations_of
 from pruning.reasons import Reason, ReasonCode
@@ -25,7 +25,11 @@ _STREAM = "the stream"
 
 
 def prune_stream(
-    spark: SparkSession, plan: Any, state: str, options: PruningOptions, cache: PruningCache | None = None
+    spark: SparkSession,
+    plan: Any,
+    state: str,
+    options: PruningOptions,
+    earlier: EarlierQueries = NO_QUERIES,
 ) -> tuple[Any, PrunedQuery]:
     """The optimised plan of a micro-batch over smaller static scans, None where it stays as it is, and its record.
 
@@ -41,7 +45,7 @@ def prune_stream(
         return None, PrunedQuery.untouched(refusal, options)
     read = SparkPlan.read(spark, None, plan, keeps_ids=True, is_stream=True)
     static = {each.id for each in relations_of(read.root)} - read.streams
-    with QueryRun.of(read, options, cache, probed=static) as query:
+    with QueryRun.of(read, options, earlier, probed=static) as query:
         query.run()
         record = record_of_run(query)
         warn(_STREAM, record.reasons, besides=NO_TROUBLE)

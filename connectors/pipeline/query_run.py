@@ -13,12 +13,12 @@ from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuild
 from connectors.builds.stored import StoredBuild
 from connectors.cost_rates import observe_build, rates_of, remote_stores
 from connectors.jobs.runner import BuildScheduler
+from connectors.pipeline.earlier_queries import NO_QUERIES, EarlierQueries
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
 from connectors.spark.jvm import make_date
 from connectors.spark.plan_facts import broadcast_limit, cores_of
 from connectors.spark.plan_reader import SparkPlan, as_batch, with_own_columns
-from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.broadcasts import effective_strategy
 from pruning.query.calendar_keys import MAKE_DATE
@@ -52,6 +52,7 @@ class QueryRun:
     metadata: PlanMetadata
     builds: QueryBuilds | CachedBuildRunner
     scans: QueryScans
+    earlier: EarlierQueries = NO_QUERIES
     is_command: bool = False
     replacements: dict[int, Any] = field(default_factory=dict)
 
@@ -59,19 +60,20 @@ class QueryRun:
     def of(
         plan: SparkPlan,
         options: PruningOptions,
-        cache: PruningCache | None = None,
+        earlier: EarlierQueries = NO_QUERIES,
         probed: Collection[int] | None = None,
         *,
         is_command: bool = False,
     ) -> QueryRun:
-        """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds.
+        """A query before its builds; `all_builds_timeout_seconds` begins here.
 
         `probed` are the only scans that are filtered, by `Relation.id`; all of them if None.
         """
         graph = JoinGraph.of(plan.root, by_file=is_command)
         graph = graph if probed is None else graph.towards(probed)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
-        facts = replace(query_facts(metadata), tests_rows=not is_command)
+        lesson = earlier.lesson(plan.root, options)
+        facts = replace(query_facts(metadata), tests_rows=not is_command, lesson=lesson)
         options = options.with_limits(
             costs=rates_of(plan.spark, options, remote_stores(metadata.facts().stores.values()))
         )
@@ -79,9 +81,9 @@ class QueryRun:
         options = replace(options, broadcast_strategy=effective_strategy(graph, options, facts).name)
         scheduler = BuildScheduler.of(plan.spark, options)
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
-        builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
+        builds = QueryBuilds(scheduler) if earlier.cache is None else CachedBuildRunner(scheduler, earlier.cache)
         scans = QueryScans(metadata, planner.options, graph.equal, by_file=is_command)
-        return QueryRun(plan, planner, metadata, builds, scans, is_command=is_command)
+        return QueryRun(plan, planner, metadata, builds, scans, earlier, is_command=is_command)
 
     def __enter__(self) -> QueryRun:  # noqa: PYI034 - Python 3.10 has no Self
         """The run; at its end replacements are dropped, so that its record does not keep the rows of builds."""
@@ -93,6 +95,7 @@ class QueryRun:
     def run(self) -> None:
         """Answers the planner until it has no more requests."""
         answered(self.planner.run(), self._answer)
+        self.earlier.planned(self.planner)
 
     def rewritten(self) -> Any:
         """The JVM plan of the query with every replacement."""

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from connectors.connector_names import session_names
+from connectors.pipeline.earlier_queries import EarlierQueries, QueryLessons
 from connectors.pipeline.explained_query import shown_plan
 from connectors.pipeline.pruned_command import prune_command
 from connectors.pipeline.pruned_query import PrunedQuery, prune_plan
@@ -44,6 +45,7 @@ from pruning.errors import UnsupportedSessionError
 from pruning.keys.cache import PruningCache
 from pruning.limits import LIMITS, Limits
 from pruning.options import CONF_PREFIX, PruningOptions, check_switch
+from pruning.query.lessons import Lessons
 from pruning.results.prune_report import PruneReport
 from pruning.results.query_origin import QueryOrigin
 from pruning.results.verdict import NOTHING_TO_PRUNE
@@ -85,6 +87,7 @@ class SessionPruning:
     queries: SessionHistory
     rule: Any = None
     _refusals: Refusals = field(default_factory=Refusals)
+    _lessons: Lessons = field(default_factory=Lessons)
     _others: OtherSessions = field(default_factory=OtherSessions)
     _streams: StreamRefusals = field(default_factory=StreamRefusals)
     _tells: bool = False
@@ -134,15 +137,16 @@ class SessionPruning:
         try:
             is_stream, origin = bool(query.isStream()), origin_of(str(query.origin()))
             spark, options = self._asked(query)
+            earlier = EarlierQueries(self.cache, QueryLessons(spark, self._lessons, origin.execution_id))
             if is_stream:
-                plan, record = prune_stream(spark, query.plan(), str(query.state()), options, self.cache)
+                plan, record = prune_stream(spark, query.plan(), str(query.state()), options, earlier)
             elif query.isOfCommand():
-                plan, record = prune_command(spark, query.plan(), options, self.cache)
+                plan, record = prune_command(spark, query.plan(), options, earlier)
             elif query.isWritten():
                 # The plan has no versions, so that a refusal of before may be out of date.
-                plan, record = prune_plan(spark, query.plan(), options, self.cache)
+                plan, record = prune_plan(spark, query.plan(), options, earlier)
             else:
-                plan, record = self._pruned(spark, query, options)
+                plan, record = self._pruned(spark, query, options, earlier)
             if origin.execution_id is not None:
                 record.measure_only(origin.execution_id)
         except Exception as error:  # noqa: BLE001 - the record tells of it
@@ -175,18 +179,20 @@ class SessionPruning:
         if (rule := self.rule) is not None:
             self.queries.add_plain(origins_of(str(rule.plainQueries())))
 
-    def _pruned(self, spark: SparkSession, query: Any, options: PruningOptions) -> tuple[Any, PrunedQuery]:
+    def _pruned(
+        self, spark: SparkSession, query: Any, options: PruningOptions, earlier: EarlierQueries
+    ) -> tuple[Any, PrunedQuery]:
         """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
         plan = query.plan()
         try:
             digest = int(query.digest())
         except Py4JError:
             # Some nodes have no form without names and ids.
-            return prune_plan(spark, plan, options, self.cache)
+            return prune_plan(spark, plan, options, earlier)
         known = self._refusals.get(digest, options)
         if known is not None:
             return None, known
-        found, record = prune_plan(spark, plan, options, self.cache)
+        found, record = prune_plan(spark, plan, options, earlier)
         if found is None and record.is_lasting:
             self._refusals.add(digest, options, record, options.limits)
         return found, record

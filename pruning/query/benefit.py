@@ -106,12 +106,13 @@ class _Keys:
 
 @dataclass(slots=True)
 class Benefits:
-    """The cost model of filters at one moment."""
+    """The cost model of filters at one moment; `seconds_before` are those of an earlier query of the shape, or 0."""
 
     sizes: Sizes
     limits: Limits
     runs_on_driver: bool = False
     tests_rows: bool = True
+    seconds_before: float = 0.0
     cardinalities: Cardinalities = field(init=False)
     cost: PlanCost = field(init=False)
     _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
@@ -128,7 +129,7 @@ class Benefits:
         """The model for the sizes of one moment."""
         if facts is None:
             return Benefits(sizes, limits)
-        return Benefits(sizes, limits, facts.runs_on_driver, facts.tests_rows)
+        return Benefits(sizes, limits, facts.runs_on_driver, facts.tests_rows, facts.lesson.seconds)
 
     @property
     def rates(self) -> CostRates:
@@ -216,9 +217,10 @@ class Benefits:
         return max(self.limits.risked_seconds, self.limits.risked_share * self.surely(root))
 
     def surely(self, root: Node) -> float:
-        """Seconds that a query surely takes at this moment, of which filters can save no more."""
+        """Seconds that a query surely takes, of which filters can save no more: by the model, or as it took before."""
         if root.id not in self._surely:
-            self._surely[root.id] = self.rates.query / NANOSECONDS + self.cost.bounded(root)
+            by_model = self.rates.query / NANOSECONDS + self.cost.bounded(root)
+            self._surely[root.id] = max(by_model, self.seconds_before)
         return self._surely[root.id]
 
     def is_bearable(self, risk: float, gain: float, root: Node) -> bool:

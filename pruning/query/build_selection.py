@@ -20,6 +20,7 @@ from pruning.query.expressions import static_domains
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import conditions_of, origins_of
+from pruning.query.lessons import Attempt
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
 from pruning.query.plan_statistics import QueryFacts, Sizes
@@ -67,6 +68,8 @@ _RUN_ONCE = frozenset(
         _CACHED,
     }
 )
+# Reasons that hold for the parts of a build side, too, which give more keys.
+_OF_PARTS = frozenset({ReasonCode.UNSELECTIVE_BUILD, ReasonCode.IDLE_BEFORE})
 # The keys of such rows; the beginning of a message.
 NEEDS_ROWS = "they count only if the query joins the rows of the build"
 
@@ -113,6 +116,7 @@ class BuildSelection:
     effects: Sequence[Node] = ()
     disjunctions: Sequence[Disjunction] = ()
     partitions: Collection[int] = ()
+    idle: Collection[Attempt] = ()
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
     _raising: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -124,7 +128,8 @@ class BuildSelection:
         beside = tuple(effects(graph.root))
         partitions = facts.partitions if facts else ()
         ors = graph.disjunctions
-        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside, ors, partitions)
+        idle = facts.lesson.idle if facts and not options.always else ()
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside, ors, partitions, idle)
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -174,7 +179,7 @@ class BuildSelection:
         if refused is None:
             yield build_side
             return
-        parts = fallback_build_sides(build_side) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
+        parts = () if refused.code in _OF_PARTS else fallback_build_sides(build_side)
         if not parts:
             yield RefusedBuild(build_side, refused)
         for each in parts:
@@ -261,6 +266,8 @@ class BuildSelection:
             return Reason(ReasonCode.NULL_AWARE, column, "statistics do not prove that the column has no NULL")
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
+        if self.idle and Attempt.of(build_side, probe) in self.idle:
+            return Reason(ReasonCode.IDLE_BEFORE, probe.name)
         return None
 
     def _column_with_nulls(self, build_side: BuildSide, probe: ProbeColumn) -> str:

@@ -62,6 +62,7 @@ class QueryPlanner:
     - `row_bytes`: bytes of these rows, by `Node.id` of the build
     - `from_cache`: ids of the build sides whose keys came from the cache; `on_driver`: of those that took no job
     - `seconds`: those that builds took, by the id of the build side
+    - `found_risky`: a filter that would be expected to pay was left out, as it may lose too much
     """
 
     graph: JoinGraph
@@ -78,6 +79,7 @@ class QueryPlanner:
     from_cache: set[tuple[int, str]] = field(default_factory=set)
     on_driver: set[tuple[int, str]] = field(default_factory=set)
     seconds: dict[tuple[int, str], float] = field(default_factory=dict)
+    found_risky: bool = False
     keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     tuples: dict[int, dict[tuple[int, ...], list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
@@ -109,8 +111,9 @@ class QueryPlanner:
             yield from self._pin()
             yield from self._filter_first_rows()
         while True:
-            filters, _ = yield from ready_filters(self.selection(), done)
+            filters, refused = yield from ready_filters(self.selection(), done)
             if not filters:
+                self.found_risky = any(each.code is ReasonCode.RISKY for each in refused)
                 break
             if not is_pinned:
                 # Pinning lists files, which is needless if there is no filter; the pinned sizes may need fewer builds.

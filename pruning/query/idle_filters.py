@@ -1,0 +1,45 @@
+"""`idle_filters()`: the filters of a planned query whose builds were no use to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from pruning.query.lessons import Attempt
+from pruning.query.planner_requests import PlannedScan
+from pruning.query.runtime_filter import RuntimeFilter
+from pruning.reasons import WITHOUT_BOUNDS, ReasonCode
+from pruning.scan.scan_plan import RowFilter, ScanPlan
+
+# Reasons against a column whose keys skip no container.
+_SKIPS_NOTHING = frozenset({ReasonCode.UNCLUSTERED, ReasonCode.NO_READER_FILTER, *WITHOUT_BOUNDS})
+
+
+def idle_filters(
+    levels: Iterable[Sequence[RuntimeFilter]], scans: Mapping[int, PlannedScan], materialized: Collection[int]
+) -> frozenset[Attempt]:
+    """The filters whose build ran, gave no rows to join, and changed no scan by any of its keys.
+
+    `scans` are the pruned scans by `Relation.id`, `materialized` the nodes whose rows the query joins.
+    """
+    built = [each for filters in levels for each in filters if not each.from_metadata]
+    used = {each.build_side.node.id for each in built if _acts(each, scans)} | set(materialized)
+    return frozenset(_attempts(each for each in built if each.build_side.node.id not in used))
+
+
+def _attempts(filters: Iterable[RuntimeFilter]) -> Iterator[Attempt]:
+    return (Attempt.of(each.build_side, each.probe) for each in filters)
+
+
+def _acts(each: RuntimeFilter, scans: Mapping[int, PlannedScan]) -> bool:
+    scan = scans.get(each.probe.relation.id)
+    return scan is not None and (bool(each.other_operands) or not _leaves(scan.plan, each.probe.name))
+
+
+def _leaves(plan: ScanPlan, column: str) -> bool:
+    """True where the keys of a column skip no container of a scan, and test none of its rows."""
+    is_tested = any(column in each.filter.columns and each.test is not RowFilter.NONE for each in plan.decisions)
+    is_pushed = any(column == each.column for each in plan.predicates) or any(
+        column in each.columns for each in plan.joint_predicates
+    )
+    skips_nothing = any(each.subject == column and each.code in _SKIPS_NOTHING for each in plan.reasons)
+    return skips_nothing and not (is_tested or is_pushed)

@@ -1,0 +1,72 @@
+"""`Lessons`: idle filters are left out for some queries of a shape, and the fewest seconds of one are remembered."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning.query import lessons
+from pruning.query.lessons import NO_LESSON, Attempt, Lesson, Lessons, shape_of
+from pruning.query.plan import Expression, Filter, Join, Node, Relation
+
+IDLE = Attempt(2, "k", 0, "k")
+
+
+def query(*values: str, table: str = "dims", column: int = 7, name: str = "grp", type_: str = "int") -> Node:
+    """A join of facts with rows of a table where a column is one of some values."""
+    facts = Relation(0, 0, "LogicalRelation", (1,), names=("k",), types=("int",), table="facts")
+    dims = Relation(1, 1, "LogicalRelation", (column,), names=(name,), types=("int",), table=table)
+    left = Expression("AttributeReference", (), column, type_, name)
+    listed = Expression("In", (left, *(Expression("Literal", (), None, type_, each) for each in values)))
+    return Join(3, 0, "Join", (1, column), (facts, Filter(2, 1, "Filter", (column,), (dims,), condition=listed)))
+
+
+def never(execution: int) -> float | None:
+    raise AssertionError(execution)
+
+
+@pytest.mark.parametrize("other", [query("3"), query("2", column=9), query("2", "3", "5")])
+def test_literals_and_ids_of_columns_do_not_change_a_shape(other):
+    assert shape_of(query("2")) == shape_of(other)
+
+
+@pytest.mark.parametrize("other", [query("2", table="shops"), query("2", name="kind"), query("2", type_="bigint")])
+def test_tables_columns_and_types_change_a_shape(other):
+    assert shape_of(query("2")) != shape_of(other)
+
+
+def test_an_idle_filter_is_left_out_by_eight_queries_of_its_shape():
+    known = Lessons()
+    known.after(1, [IDLE])
+    for _ in range(8):
+        assert Lesson(frozenset([IDLE])) == known.before(1, never)
+        assert NO_LESSON == known.before(2, never)
+        known.after(1, [])
+    assert NO_LESSON == known.before(1, never)
+
+
+def test_a_filter_that_is_idle_again_is_left_out_again():
+    known = Lessons()
+    for _ in range(2):
+        known.after(1, [IDLE])
+        for _ in range(7):
+            known.after(1, [])
+        assert Lesson(frozenset([IDLE])) == known.before(1, never)
+        known.after(1, [])
+        assert NO_LESSON == known.before(1, never)
+
+
+def test_the_fewest_seconds_of_executions_that_ended_count():
+    known, took = Lessons(), {11: 4.0, 12: None, 13: 2.5, 14: 9.0}
+    for execution, expected in ((11, 4.0), (12, 4.0), (13, 2.5), (14, 2.5)):
+        known.after(1, [], execution)
+        assert Lesson(seconds=expected) == known.before(1, took.__getitem__)
+        # An execution is asked for once.
+        assert Lesson(seconds=expected) == known.before(1, never)
+
+
+def test_the_latest_shapes_are_remembered(monkeypatch):
+    monkeypatch.setattr(lessons, "_MOST_SHAPES", 2)
+    known = Lessons()
+    for shape in (1, 2, 1, 3):
+        known.after(shape, [IDLE])
+    assert [True, False, True] == [known.before(shape, never) != NO_LESSON for shape in (1, 2, 3)]
