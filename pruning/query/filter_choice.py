@@ -1,4 +1,4 @@
-"""`choose()`: the filters that are worth their builds, chosen together, by the seconds that they save and cost.
+"""`FilterChoices`: the filters that are worth their builds, chosen together, by the seconds that they save and cost.
 
 A build is paid once, however many scans its keys filter. The build with the greatest gain is taken first; what its keys
 leave of each scan is what further filters can still save. A filter is used where its gain is positive, and where what
@@ -8,7 +8,7 @@ it loses if its keys save least is little: beside that gain (`risked_gain`), or,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import hypot
@@ -26,7 +26,7 @@ _Build = tuple[RuntimeFilter, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """The benefit of one build at one moment of the choice.
+    """The benefit of one build after `taken` builds were chosen.
 
     `effects` are those of its filters, None where the keys would save less than planning the scan anew takes.
     """
@@ -37,6 +37,7 @@ class _Offer:
     brings_rows: bool
     must_fit: bool
     on_driver: bool
+    taken: int = 0
 
     def filters(self, *, used: bool) -> Iterator[RuntimeFilter]:
         """The filters that are worth planning their scans, or the others."""
@@ -82,6 +83,7 @@ class _Choice:
     risked: float
     at_risk: float = 0.0
     left: dict[int, Remaining] = field(default_factory=dict)
+    taken: list[_Offer] = field(default_factory=list)
 
     def offer(self, build: _Build) -> _Offer:
         """The benefit of a build beside the filters that are chosen; each key has to be worth its summary."""
@@ -110,7 +112,8 @@ class _Choice:
         must_fit = spared and not build[0].needs_rows
         used = tuple(map(effects.get, range(len(build))))
         benefit = Benefit(paid, saved, run, benefits.scans(node))
-        return _Offer(build, benefit, used, benefits.may_fit(node), must_fit, benefits.is_on_driver(node))
+        brings_rows, on_driver = benefits.may_fit(node), benefits.is_on_driver(node)
+        return _Offer(build, benefit, used, brings_rows, must_fit, on_driver, len(self.taken))
 
     def _by_key(self, build: _Build) -> list[dict[int, RuntimeFilter]]:
         """The filters of each key of a build by their place among all, those of the key that alone saves most first."""
@@ -144,13 +147,12 @@ class _Choice:
                 little = little + effect.saved
         return found, little
 
-    def made(self, builds: Sequence[_Build]) -> FilterChoice:
-        """The choice among builds; what is chosen only makes other offers smaller, so the best is looked at again."""
-        waiting, risky = [self.offer(each) for each in builds], list[_Offer]()
-        chosen, taken = list[RuntimeFilter](), list[_Offer]()
+    def made(self, offers: Iterable[_Offer]) -> FilterChoice:
+        """The choice among first offers; what is chosen only makes others smaller, so the best is looked at again."""
+        waiting, risky, chosen = list(offers), list[_Offer](), list[RuntimeFilter]()
         while waiting:
             waiting.sort(key=_order)
-            best = self.offer(waiting.pop().build)
+            best = self._now(waiting.pop())
             if waiting and best.benefit.gain < waiting[-1].benefit.gain:
                 waiting.append(best)
             elif best.benefit.gain <= 0:
@@ -161,14 +163,21 @@ class _Choice:
             else:
                 self.at_risk = at_risk
                 chosen += best.filters(used=True)
-                taken.append(best)
-                for each, effect in zip(best.build, best.effects, strict=True):
-                    if effect is not None:
-                        self.left[each.probe.relation.id] = effect.left
+                self._take(best)
         refused = [each for offer in (*waiting, *risky) for used in (True, False) for each in offer.filters(used=used)]
-        refused += [each for offer in taken for each in offer.filters(used=False)]
+        refused += [each for offer in self.taken for each in offer.filters(used=False)]
         too_risky = frozenset(each.id for offer in risky for each in offer.filters(used=True))
         return FilterChoice(tuple(chosen), tuple(refused), too_risky)
+
+    def _now(self, offer: _Offer) -> _Offer:
+        """The offer at this moment: the same until a further build is taken."""
+        return offer if offer.taken == len(self.taken) else self.offer(offer.build)
+
+    def _take(self, offer: _Offer) -> None:
+        self.taken.append(offer)
+        for each, effect in zip(offer.build, offer.effects, strict=True):
+            if effect is not None:
+                self.left[each.probe.relation.id] = effect.left
 
     def _at_risk_with(self, benefit: Benefit) -> float:
         """The seconds at risk with one more build."""
@@ -185,31 +194,45 @@ def _order(offer: _Offer) -> tuple[float, tuple[int, str]]:
     return offer.benefit.gain, offer.build[0].build_side.id
 
 
-def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> FilterChoice:
-    """The choice among sound filters; all of them with the option `always`, without a look at their benefit."""
-    wanted = tuple(candidates)
-    if selection.options.always:
-        return FilterChoice(tuple(_unweighed(each, selection.benefits) for each in wanted), ())
-    if not wanted:
-        return FilterChoice((), ())
-    return _Choice(selection, selection.benefits.risked(selection.root)).made(_by_build(wanted))
+@dataclass(slots=True)
+class FilterChoices:
+    """Choices among the filters of one moment: what a build offers beside no other is computed once for all of them."""
+
+    selection: BuildSelection
+    _offers: dict[int, _Offer] = field(default_factory=dict)
+
+    def among(self, candidates: Iterable[RuntimeFilter]) -> FilterChoice:
+        """The choice among sound filters; all of them with the option `always`, without a look at their benefit."""
+        wanted, selection = tuple(candidates), self.selection
+        if selection.options.always:
+            return FilterChoice(tuple(_unweighed(each, selection.benefits) for each in wanted), ())
+        if not wanted:
+            return FilterChoice((), ())
+        offers = [self._first_offer(each) for each in _by_build(wanted)]
+        return _Choice(selection, selection.benefits.risked(selection.root)).made(offers)
+
+    def look_up(self, candidates: Iterable[RuntimeFilter]) -> Steps[None]:
+        """Asks for what a choice looks up, effect by effect: a rule starts again after each answer."""
+        builds, benefits = _by_build(candidates), self.selection.benefits
+        if self.selection.options.always or not builds:
+            return
+        for build in builds:
+            for each in build:
+                yield from with_answers(partial(benefits.effect, each.build_side, each.probe))
+            yield from with_answers(partial(self._first_offer, build))
+        yield from with_answers(partial(benefits.risked, self.selection.root))
+
+    def _first_offer(self, build: _Build) -> _Offer:
+        at = build[0].build_side.node.id
+        if at not in self._offers or self._offers[at].build != build:
+            self._offers[at] = _Choice(self.selection, 0.0).offer(build)
+        return self._offers[at]
 
 
 def _unweighed(runtime_filter: RuntimeFilter, benefits: Benefits) -> RuntimeFilter:
     node = runtime_filter.build_side.node
     brings_rows = runtime_filter.needs_rows or benefits.may_fit(node)
     return replace(runtime_filter, brings_rows=brings_rows, on_driver=benefits.is_on_driver(node))
-
-
-def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Steps[None]:
-    """Asks for what a choice among filters looks up, build by build: `choose()` would start again after each answer."""
-    builds = _by_build(candidates)
-    if selection.options.always or not builds:
-        return
-    choice = _Choice(selection, 0.0)
-    for build in builds:
-        yield from with_answers(partial(choice.offer, build))
-    yield from with_answers(partial(selection.benefits.risked, selection.root))
 
 
 def _by_build(filters: Iterable[RuntimeFilter]) -> list[_Build]:

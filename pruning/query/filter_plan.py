@@ -14,7 +14,7 @@ from pruning.query.build_selection import BuildSelection, RefusedBuild
 from pruning.query.disjunction_choice import ready_disjunction, unused_disjunctions
 from pruning.query.edges import Edge
 from pruning.query.expected_sizes import expected_sizes
-from pruning.query.filter_choice import FilterChoice, choose, look_up_benefits
+from pruning.query.filter_choice import FilterChoice, FilterChoices
 from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames
@@ -47,6 +47,30 @@ class _Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class _Weighed:
+    """All candidates of one moment, the choice among their filters, and those that would end an exchange reuse."""
+
+    candidates: tuple[_Candidate, ...]
+    choice: FilterChoice
+    ending: tuple[RuntimeFilter, ...]
+
+    def refusals(self, done: Collection[FilterId]) -> dict[Reason, None]:
+        """The reasons against all filters that are neither chosen nor `done`."""
+        refusals = dict.fromkeys(reason for each in self.candidates for reason in each.reasons)
+        refusals |= dict.fromkeys(map(_run_once, self.ending))
+        return refusals | dict.fromkeys(self._against({*done, *(each.id for each in self.ending)}))
+
+    def _against(self, done: Collection[FilterId]) -> Iterator[Reason]:
+        """The reasons against edges of which no filter is chosen: the benefit of the best one."""
+        taken = {*(each.id for each in self.choice.chosen), *done}
+        weighed = {each.id: each for each in self.choice.others}
+        for candidate in self.candidates:
+            others = [weighed[each.id] for each in candidate.filters if each.id in weighed]
+            if others and not any(each.id in taken for each in candidate.filters):
+                yield self.choice.why_not(others)
+
+
+@dataclass(frozen=True, slots=True)
 class UnusedFilter:
     """An edge that reaches a scan but does not filter it, or filters it only by a fallback build side."""
 
@@ -74,9 +98,10 @@ class FilterPlan:
         levels: list[tuple[RuntimeFilter, ...]] = []
         while True:
             selection = BuildSelection.of(graph, sizes, options, facts)
-            filters, refused = yield from ready_filters(selection, done)
+            weighed = yield from _weighed(selection, done)
+            filters, refused = yield from _ready(weighed, selection, done)
             if not filters:
-                remaining = yield from unused(selection, levels)
+                remaining = yield from _unused(weighed, selection, done)
                 return FilterPlan(graph, tuple(levels), tuple(dict.fromkeys(refused)), remaining)
             levels.append(filters)
             done |= {each.id for each in filters}
@@ -104,8 +129,15 @@ def ready_filters(
     so there is always one that waits for none. The filters of a union run together. Those of an OR come after all
     others, and metadata bounds keys once no build is worth running.
     """
-    candidates = yield from _candidates(selection)
-    chosen, refusals = yield from _chosen(candidates, selection, done)
+    weighed = yield from _weighed(selection, done)
+    return (yield from _ready(weighed, selection, done))
+
+
+def _ready(
+    weighed: _Weighed, selection: BuildSelection, done: Collection[FilterId]
+) -> Steps[tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]]:
+    candidates, chosen = weighed.candidates, weighed.choice.chosen
+    refusals = weighed.refusals(done)
     ordered = sorted(chosen, key=lambda each: (selection.bytes_read(each.build_side), each.id))
     ready = _with_all_of_unions([each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])])
     if not ready and ordered:
@@ -157,41 +189,30 @@ def _candidate(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> _Ca
     return _Candidate(edge, probe, tuple(filters.values()), tuple(reasons))
 
 
-def _chosen(
-    candidates: Sequence[_Candidate], selection: BuildSelection, done: Collection[FilterId]
-) -> Steps[tuple[tuple[RuntimeFilter, ...], dict[Reason, None]]]:
-    """The filters that are worth their builds, and the reasons against all others."""
-    choice, ending = yield from _choice(candidates, selection, done)
-    refusals = dict.fromkeys(reason for each in candidates for reason in each.reasons)
-    refusals |= dict.fromkeys(map(_run_once, ending))
-    refusals |= dict.fromkeys(_against(candidates, choice, {*done, *(each.id for each in ending)}))
-    return choice.chosen, refusals
-
-
-def _choice(
-    candidates: Sequence[_Candidate], selection: BuildSelection, done: Collection[FilterId]
-) -> Steps[tuple[FilterChoice, tuple[RuntimeFilter, ...]]]:
-    """The choice among filters that are not `done`, and those that would end an exchange reuse for too little.
+def _weighed(selection: BuildSelection, done: Collection[FilterId]) -> Steps[_Weighed]:
+    """The choice among filters that are not `done`.
 
     Build sides that keep all rows of their tables come last: filters by others may leave less of every scan.
     """
+    candidates = yield from _candidates(selection)
     wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
     first = {id_: each for id_, each in wanted.items() if selection.leaves_out(each.build_side)}
-    choice, ending = yield from _choice_among(first, selection, done)
-    if choice.chosen or len(first) == len(wanted):
-        return choice, ending
-    return (yield from _choice_among(wanted, selection, done))
+    choices = FilterChoices(selection)
+    choice, ending = yield from _choice_among(first, choices, done)
+    if not choice.chosen and len(first) < len(wanted):
+        choice, ending = yield from _choice_among(wanted, choices, done)
+    return _Weighed(candidates, choice, ending)
 
 
 def _choice_among(
-    candidates: Mapping[FilterId, RuntimeFilter], selection: BuildSelection, done: Collection[FilterId]
+    candidates: Mapping[FilterId, RuntimeFilter], choices: FilterChoices, done: Collection[FilterId]
 ) -> Steps[tuple[FilterChoice, tuple[RuntimeFilter, ...]]]:
     wanted, ending = dict(candidates), list[RuntimeFilter]()
-    yield from look_up_benefits(wanted.values(), selection)
+    yield from choices.look_up(wanted.values())
     while True:
-        choice = yield from with_answers(lambda: choose(wanted.values(), selection))
+        choice = yield from with_answers(lambda: choices.among(wanted.values()))
         chosen = {each.id: each for each in choice.chosen}
-        remaining = yield from with_answers(partial(with_shared_exchanges, chosen, done, selection))
+        remaining = yield from with_answers(partial(with_shared_exchanges, chosen, done, choices.selection))
         refused = [each for id_, each in chosen.items() if id_ not in remaining]
         if not refused:
             return replace(choice, chosen=tuple(remaining.values())), tuple(ending)
@@ -199,16 +220,6 @@ def _choice_among(
         ending += refused
         for each in refused:
             del wanted[each.id]
-
-
-def _against(candidates: Sequence[_Candidate], choice: FilterChoice, done: Collection[FilterId]) -> Iterator[Reason]:
-    """The reasons against edges of which no filter is chosen: the benefit of the best one."""
-    taken = {*(each.id for each in choice.chosen), *done}
-    weighed = {each.id: each for each in choice.others}
-    for candidate in candidates:
-        others = [weighed[each.id] for each in candidate.filters if each.id in weighed]
-        if others and not any(each.id in taken for each in candidate.filters):
-            yield choice.why_not(others)
 
 
 def _bounded(
@@ -240,14 +251,18 @@ def unused(
 
     The reasons NOT_WORTH, RISKY and RUN_ONCE do not count for an edge that has filtered the scan by another build side.
     """
-    candidates = yield from _candidates(selection)
     done = {each.id for filters in levels for each in filters}
+    weighed = yield from _weighed(selection, done)
+    return (yield from _unused(weighed, selection, done))
+
+
+def _unused(found: _Weighed, selection: BuildSelection, done: Collection[FilterId]) -> Steps[tuple[UnusedFilter, ...]]:
+    choice = found.choice
     filtered = {(it.join, it.relation, it.column) for it in done}
-    choice, ending = yield from _choice(candidates, selection, done)
-    ended = {each.id for each in ending}
+    ended = {each.id for each in found.ending}
     weighed = {each.id: each for each in (*choice.chosen, *choice.others)}
     remaining: list[UnusedFilter] = []
-    for each in candidates:
+    for each in found.candidates:
         repeated = [_run_once(it) for it in each.filters if it.id in ended]
         others = [weighed[it.id] for it in each.filters if it.id in weighed]
         against = () if repeated or not others else (choice.why_not(others),)

@@ -1,7 +1,8 @@
-"""`choose`: the filters whose builds are worth it, chosen together."""
+"""`FilterChoices`: the filters whose builds are worth it, chosen together."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pruning.cost.rates import CostRates
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_choice import FilterChoice, choose
+from pruning.query.filter_choice import FilterChoice, FilterChoices
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Filter, Node, Relation
 from pruning.query.plan_statistics import Sizes
@@ -24,6 +25,10 @@ from tests.pruning.plans import Plans, at_least, call, column, equal
 # Building costs 100,000 nanoseconds, and saves 900,000 in the star.
 RATES = replace(ONE_EACH, build_job=100_000.0)
 SHARES = st.floats(0, 1)
+
+
+def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> FilterChoice:
+    return FilterChoices(selection).among(candidates)
 
 
 def chosen(star: Star, options: PruningOptions, **changed) -> bool:
