@@ -493,8 +493,8 @@ MUTANTS = {
         run_of("pruning/query/test_benefit.py"),
     ),
     "keys-of-one-column-are-independent": Mutant(
-        *("pruning/query/benefit.py", "new_rows, new_bytes = min(known_rows, rows), min(known_bytes, kept)"),
-        "new_rows, new_bytes = known_rows * rows, known_bytes * kept",
+        *("pruning/query/benefit.py", "return min(known_rows, rows), min(known_bytes, kept)"),
+        "return known_rows * rows, known_bytes * kept",
         run_of("pruning/query/test_benefit.py"),
     ),
     "a-row-filter-costs-nothing": Mutant(

@@ -69,18 +69,23 @@ class Remaining:
     bytes: float = 1.0
     columns: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
+    def shares_under(self, column: int, rows: float, kept: float) -> tuple[float, float]:
+        """The shares of rows and bytes under keys of one more column, as `under` gives them."""
+        known_rows, known_bytes = self.columns.get(column, (1.0, 1.0))
+        new_rows, new_bytes = self._of_column(column, rows, kept)
+        return self.rows * _ratio(new_rows, known_rows), self.bytes * _ratio(new_bytes, known_bytes)
+
     def under(self, column: int, rows: float, kept: float) -> Remaining:
         """The shares under keys of one more column that let `rows` pass and keep containers of `kept` of the bytes.
 
         Keys of one column are taken to lie within each other, those of different columns to be independent.
         """
+        columns = {**self.columns, column: self._of_column(column, rows, kept)}
+        return Remaining(*self.shares_under(column, rows, kept), columns)
+
+    def _of_column(self, column: int, rows: float, kept: float) -> tuple[float, float]:
         known_rows, known_bytes = self.columns.get(column, (1.0, 1.0))
-        new_rows, new_bytes = min(known_rows, rows), min(known_bytes, kept)
-        return Remaining(
-            self.rows * _ratio(new_rows, known_rows),
-            self.bytes * _ratio(new_bytes, known_bytes),
-            {**self.columns, column: (new_rows, new_bytes)},
-        )
+        return min(known_rows, rows), min(known_bytes, kept)
 
 
 def _ratio(new: float, known: float) -> float:
@@ -338,12 +343,12 @@ class Benefits:
         `work` are the nanoseconds of a row up to its join, and those of its test.
         """
         (way, test), relation = work, probe.relation
-        after = before.under(probe.column, self._read(passing, kept), kept)
-        read = self.cost.needed_bytes(relation) * (before.bytes - after.bytes)
+        after_rows, after_bytes = before.shares_under(probe.column, self._read(passing, kept), kept)
+        read = self.cost.needed_bytes(relation) * (before.bytes - after_bytes)
         rows = self.cardinalities.rows(relation)
-        reading = before.rows * _ratio(after.bytes, before.bytes)
+        reading = before.rows * _ratio(after_bytes, before.bytes)
         by_skipping = rows * (before.rows - reading) * way
-        by_test = rows * ((before.rows - after.rows) * way - reading * test) if self.tests_rows else 0.0
+        by_test = rows * ((before.rows - after_rows) * way - reading * test) if self.tests_rows else 0.0
         return self.cost.seconds(read * self.cost.per_byte(relation), relation) + self.cost.seconds(
             max(by_skipping, by_test)
         )

@@ -66,7 +66,9 @@ class Cardinalities:
     limits: Limits
     _rows: dict[int, float] = field(default_factory=dict)
     _kept: dict[int, Estimate] = field(default_factory=dict)
+    _shares: dict[int, Estimate] = field(default_factory=dict)
     _origins: dict[tuple[int, Expression], KeyOrigins] = field(default_factory=dict)
+    _left: dict[tuple[int, Expression], _Keys | None] = field(default_factory=dict)
 
     def rows(self, node: Node) -> float:
         """The rows that a node is expected to give."""
@@ -215,6 +217,13 @@ class Cardinalities:
         return values >= rows * self.limits.unique_share
 
     def _keys(self, node: Node, key: Expression) -> _Keys | None:
+        """The values of a key of a node, the same for all scans that it may filter; None if unknown."""
+        at = node.id, key
+        if at not in self._left:
+            self._left[at] = self._keys_of(node, key)
+        return self._left[at]
+
+    def _keys_of(self, node: Node, key: Expression) -> _Keys | None:
         origins = self.origins(node, key)
         if not origins:
             return None
@@ -302,6 +311,12 @@ class Cardinalities:
         return rows
 
     def _condition_share(self, node: Filter) -> Estimate:
+        """The share of a filter's rows that its condition lets pass."""
+        if node.id not in self._shares:
+            self._shares[node.id] = self._share_of(node)
+        return self._shares[node.id]
+
+    def _share_of(self, node: Filter) -> Estimate:
         statistics = self.sizes.statistics
 
         def share_of(column: int, domain: Domain) -> float | None:

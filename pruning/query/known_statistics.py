@@ -62,6 +62,7 @@ class KnownStatistics:
     _numbers: dict[tuple[int, int], float | None] = field(default_factory=dict)
     _values: dict[tuple[int, int], Estimate | None] = field(default_factory=dict)
     _rows: dict[int, int | None] = field(default_factory=dict)
+    _together: dict[tuple[int, int], float] = field(default_factory=dict)
     _bytes: dict[int, int] = field(default_factory=dict)
     _reuse: ExchangeReuse | None = None
 
@@ -244,6 +245,12 @@ class KnownStatistics:
         It is told from the different values in some large row groups, where these are few of all values. Rows that were
         mixed at random would have more of them.
         """
+        at = relation.id, column
+        if at not in self._together:
+            self._together[at] = self._rows_together(relation, column)
+        return self._together[at]
+
+    def _rows_together(self, relation: Relation, column: int) -> float:
         values, files = self.domain_size(relation, column), self._typed_files(relation, column)
         if not values or files is None:
             return 1.0

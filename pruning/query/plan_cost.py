@@ -44,7 +44,8 @@ class PlanCost:
     cardinalities: Cardinalities
     _trees: dict[int, float] = field(default_factory=dict)
     _needed: dict[int, float] = field(default_factory=dict)
-    _ways: dict[tuple[int, int], float] = field(default_factory=dict)
+    _per_byte: dict[int, float] = field(default_factory=dict)
+    _ways: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
     _steps: dict[tuple[int, int], float] = field(default_factory=dict)
     _largest: dict[int, float] = field(default_factory=dict)
 
@@ -56,6 +57,11 @@ class PlanCost:
 
     def per_byte(self, relation: Relation) -> float:
         """Nanoseconds of a core for reading and decoding one byte of a scan, and the values that lie in it."""
+        if relation.id not in self._per_byte:
+            self._per_byte[relation.id] = self._per_byte_of(relation)
+        return self._per_byte[relation.id]
+
+    def _per_byte_of(self, relation: Relation) -> float:
         read, is_remote = self.needed_bytes(relation), relation.id in self.sizes.remote
         if not read:
             return self.rates.reading(1.0, 0.0, 0.0 if is_remote else None)
@@ -129,20 +135,24 @@ class PlanCost:
         Operators above one that drops or groups rows get a part of them. Above a join, a row of a dimension is as many
         rows as it has partners.
         """
+        spent, _ = self._way(top, relation)
+        return spent
+
+    def _way(self, top: Node, relation: Relation) -> tuple[float, float]:
+        """The nanoseconds of a row through `top`, and the rows that it is there; ways to joins above begin here."""
+        if top.id == relation.id:
+            return 0.0, 1.0
         at = top.id, relation.id
         if at not in self._ways:
-            self._ways[at] = self._way(top, relation)
-        return self._ways[at]
-
-    def _way(self, top: Node, relation: Relation) -> float:
-        spent, own = 0.0, 1.0
-        for node, child in reversed(list(between(top, relation.id))):
-            spent += own * self.row_through(node, child)
+            _, child = next(between(top, relation.id))
+            spent, own = self._way(child, relation)
+            spent += own * self.row_through(top, child)
             rows = self._at_most_largest(child)
             # The other children of a union give rows that are not of the scan.
-            if rows and not isinstance(node, Union):
-                own *= self._at_most_largest(node) / rows
-        return spent
+            if rows and not isinstance(top, Union):
+                own *= self._at_most_largest(top) / rows
+            self._ways[at] = spent, own
+        return self._ways[at]
 
     def _at_most_largest(self, node: Node) -> float:
         """The rows of a node, or those of the largest scan below it if fewer: a join may be estimated too high."""

@@ -45,6 +45,7 @@ class RuntimeFilter:
     - `other_operands`: the filters of the other operands of an OR: a row has to pass one of them or this one, and the
       benefit is that of all; `dropped_by`: the id of the filter with the OR
     - `benefit`: the seconds that the build is expected to cost and all its keys to save; None where nothing was weighed
+    - `id`: equal for two filters that do the same
     """
 
     build_side: BuildSide
@@ -59,6 +60,11 @@ class RuntimeFilter:
     united: tuple[FilterId, ...] = ()
     other_operands: tuple[FilterId, ...] = ()
     dropped_by: int | None = None
+    id: FilterId = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # A choice of filters looks at their ids again and again.
+        object.__setattr__(self, "id", self._id())
 
     @property
     def from_metadata(self) -> bool:
@@ -75,9 +81,7 @@ class RuntimeFilter:
         """The id of the node that drops rows without a key."""
         return self.build_side.join.id if self.dropped_by is None else self.dropped_by
 
-    @property
-    def id(self) -> FilterId:
-        """Equal for two filters that do the same."""
+    def _id(self) -> FilterId:
         node, key = self.build_side.id
         probe, join = self.probe, self.build_side.join.id
         union = frozenset({(node, key), *((each.build_node, each.key) for each in self.united)} if self.united else ())
