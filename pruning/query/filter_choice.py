@@ -212,13 +212,14 @@ class FilterChoices:
         return _Choice(selection, selection.benefits.risked(selection.root)).made(offers)
 
     def look_up(self, candidates: Iterable[RuntimeFilter]) -> Steps[None]:
-        """Asks for what a choice looks up, effect by effect: a rule starts again after each answer."""
+        """Asks for what a choice looks up, piece by piece: a rule starts again after each answer."""
         builds, benefits = _by_build(candidates), self.selection.benefits
         if self.selection.options.always or not builds:
             return
         for build in builds:
             for each in build:
                 yield from with_answers(partial(benefits.effect, each.build_side, each.probe))
+            yield from with_answers(partial(benefits.paid, build[0].build_side.node))
             yield from with_answers(partial(self._first_offer, build))
         yield from with_answers(partial(benefits.risked, self.selection.root))
 
