@@ -242,14 +242,27 @@ class Benefits:
     def effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining | None = None) -> Effect:
         """The effect of the keys of a build side on a scan of which other filters leave the part `before`."""
         if before is not None:
-            return self._effect(build_side, probe, before)
+            return self._effect(build_side, probe, before, self._keys_of(build_side, probe))
         at = (*build_side.id, build_side.join.id, probe.relation.id, probe.column)
         if at not in self._effects:
-            self._effects[at] = self._effect(build_side, probe, self._at_present(probe.relation))
+            present, keys = self._at_present(probe.relation), self._keys_of(build_side, probe)
+            self._effects[at] = self._effect(build_side, probe, present, keys)
         return self._effects[at]
 
-    def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining) -> Effect:
-        keys = self._keys_of(build_side, probe)
+    def passing(self, build_side: BuildSide, probe: ProbeColumn) -> float:
+        """The share of a scan's rows that is expected to have a key."""
+        return self._keys_of(build_side, probe).passing.expected
+
+    def saved_by_share(
+        self, build_side: BuildSide, probe: ProbeColumn, share: float, before: Remaining | None = None
+    ) -> float:
+        """Seconds that a share of the keys of a build side is expected to save, as `effect` has those of all keys."""
+        passing = self._keys_of(build_side, probe).passing
+        shares = (each * share for each in (passing.low, passing.expected, passing.high))
+        fewer = self._kept_by(probe, Estimate(*shares))
+        return self._effect(build_side, probe, before or self._at_present(probe.relation), fewer).saved.expected
+
+    def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining, keys: _Keys) -> Effect:
         way = self.cost.way(build_side.join, probe.relation)
         work = way, self._test(build_side, probe)
         least = self._saved(probe, before, keys.passing.high, keys.scattered.high, work)
@@ -299,15 +312,17 @@ class Benefits:
     def _keys_of(self, build_side: BuildSide, probe: ProbeColumn) -> _Keys:
         at = (*build_side.id, probe.relation.id, probe.column)
         if at not in self._keys:
-            passing = self._passing(build_side, probe)
-            whole = self.sizes.statistics.unprunable_fraction(probe)
-            values = self.cardinalities.key_values(probe) or self.cardinalities.table_rows(probe.relation)
-            shares = passing.low, passing.expected, passing.high
-            near = Estimate(*(min(1.0, whole + each) for each in shares))
-            kept = zip((near.low, near.expected, near.high), shares, strict=True)
-            scattered = Estimate(*(max(own, _scattered(whole, each * values)) for own, each in kept))
-            self._keys[at] = _Keys(passing, near, scattered)
+            self._keys[at] = self._kept_by(probe, self._passing(build_side, probe))
         return self._keys[at]
+
+    def _kept_by(self, probe: ProbeColumn, passing: Estimate) -> _Keys:
+        whole = self.sizes.statistics.unprunable_fraction(probe)
+        values = self.cardinalities.key_values(probe) or self.cardinalities.table_rows(probe.relation)
+        shares = passing.low, passing.expected, passing.high
+        near = Estimate(*(min(1.0, whole + each) for each in shares))
+        kept = zip((near.low, near.expected, near.high), shares, strict=True)
+        scattered = Estimate(*(max(own, _scattered(whole, each * values)) for own, each in kept))
+        return _Keys(passing, near, scattered)
 
     def _passing(self, build_side: BuildSide, probe: ProbeColumn) -> Estimate:
         """The share of a scan's rows that have a key.

@@ -16,6 +16,7 @@ from math import hypot
 from pruning.cost.estimate import ZERO, Estimate
 from pruning.query.benefit import Benefit, Benefits, Effect, Remaining
 from pruning.query.build_selection import BuildSelection
+from pruning.query.cascades import effect_with_later
 from pruning.query.requests import Steps, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode
@@ -139,7 +140,7 @@ class _Choice:
         benefits, left, columns = self.selection.benefits, dict(before), set(planned)
         found, little = dict[int, Effect](), ZERO
         for at, each in filters.items():
-            effect = benefits.effect(each.build_side, each.probe, left.get(each.probe.relation.id))
+            effect = effect_with_later(each, self.selection, left)
             if effect.saved.expected > benefits.planning or _column(each) in columns:
                 found[at], left[each.probe.relation.id] = effect, effect.left
                 columns.add(_column(each))
@@ -218,7 +219,7 @@ class FilterChoices:
             return
         for build in builds:
             for each in build:
-                yield from with_answers(partial(benefits.effect, each.build_side, each.probe))
+                yield from with_answers(partial(effect_with_later, each, self.selection, {}))
             yield from with_answers(partial(benefits.paid, build[0].build_side.node))
             yield from with_answers(partial(self._first_offer, build))
         yield from with_answers(partial(benefits.risked, self.selection.root))

@@ -52,6 +52,10 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     "pruning/query/key_origins.py:filters_above": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "Project", "RankLimit", "Union"}
     ),
+    # The shape of a query: the kind of any other operator is all of it that counts.
+    "pruning/query/lessons.py:_signature": frozenset(
+        {"Generate", "GlobalAggregate", "Grouping", "Limit", "Passthrough", "Project", "RankLimit", "Sort", "Union"}
+    ),
     # A walk up: the fields of a union stay expressions above it, as Spark projects them below.
     "pruning/query/struct_fields.py:_Walk.down": frozenset({"Union"}),
     # The expressions of an operator: the others have none that is read.
