@@ -25,7 +25,7 @@ from connectors.base import CommandScan, Connector, ScannedVersion, Table
 from connectors.spark.files import is_name
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan
 from connectors.spark.plan_facts import leaf_name, no_fingerprint
-from connectors.spark.plan_reader import fresh_columns
+from connectors.spark.plan_reader import with_columns_of_leaf
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, PruningError, SourceNotFoundError
 from pruning.limits import Limits
@@ -290,10 +290,9 @@ def _no_table(name: str) -> SourceNotFoundError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanTable:
-    """A table of a plan, and the way back from a DataFrame that reads it to the ids that the plan knows."""
+    """A table of a plan, at the leaf that reads it."""
 
     table: Table
-    _fresh: Any
     _leaf: Any
 
     def files_left(self, spark: SparkSession) -> BoolArray | None:
@@ -301,9 +300,9 @@ class PlanTable:
         left: BoolArray | None = _ask(self.table.connector, spark, Connector.files_left, spark, self._leaf, self.table)
         return left
 
-    def renamed(self, df: DataFrame) -> Any:
-        """The JVM's plan of `df` under the ids of the leaf that it stands for."""
-        return self._fresh.renamed(analyzed_plan(df))
+    def plan_of(self, df: DataFrame) -> Any:
+        """The JVM's plan of `df` with the columns of the leaf that it stands for."""
+        return with_columns_of_leaf(df.sparkSession, analyzed_plan(df), self._leaf)
 
 
 def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
@@ -363,11 +362,10 @@ def fingerprints(
     return [answer or no_fingerprint(unknown[each]) for each, answer in zip(formats, found, strict=True)]
 
 
-def scan_of(spark: SparkSession, leaf: Any, table: Table, *, keeps_ids: bool = False) -> PlanTable | Reason:
-    """A table that `table_of` has opened, for the scan at one leaf, with the column ids of the leaf or new ones."""
+def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
+    """A table that `table_of` has opened, for the scan at one leaf."""
     try:
-        fresh = fresh_columns(spark, leaf, keeps_ids=keeps_ids)
-        return PlanTable(table.with_frame(frame_of(spark, fresh.leaf())), fresh, leaf)
+        return PlanTable(table.with_frame(frame_of(spark, leaf)), leaf)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, table.name, error_kind(error))
 

@@ -74,7 +74,7 @@ def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFram
         frame, is_small = keys_frame(query.plan.spark, summary.types, key_arrays(summary))
         df = semi_joined(df, RowKeys(tuple(plan_column(table, relation, each) for each in columns), frame, is_small))
     above = filters_above(query.plan.root)[relation.id]
-    renamed = plan.renamed(df)
+    renamed = plan.plan_of(df)
     if not above:
         return frame_of(query.plan.spark, renamed)
     return frame_of(query.plan.spark, query.plan.replaced(above[0], {**query.replacements, relation.id: renamed}))

@@ -181,7 +181,7 @@ def shown_plan(spark: SparkSession, plan: Any, options: PruningOptions) -> Any:
 
 
 def _shown(spark: SparkSession, plan: Any, options: PruningOptions) -> Any:
-    read = SparkPlan.read(spark, None, plan, keeps_ids=True)
+    read = SparkPlan.read(spark, None, plan)
     query = QueryRun.of(read, options)
     _, filters = _before_builds(query, _refused(query))
     _, lines = builds_and_filters(filters, {}, {}, ((), ()), {})

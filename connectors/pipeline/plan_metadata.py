@@ -104,13 +104,12 @@ class PlanMetadata:
         return None
 
     def plan_table(self, relation: Relation) -> PlanTable | Reason:
-        """The table of this scan with column ids of its own, to replace the scan in the plan."""
+        """The table of this scan, to replace the scan in the plan."""
         if relation.id not in self._scans:
             table = self.table(relation)
             if isinstance(table, Reason):
                 return table
-            leaf, keeps_ids = self.plan.node(relation), self.plan.keeps_ids
-            self._scans[relation.id] = scan_of(self.plan.spark, leaf, table, keeps_ids=keeps_ids)
+            self._scans[relation.id] = scan_of(self.plan.spark, self.plan.node(relation), table)
         return self._scans[relation.id]
 
     def needed(self, relation: Relation) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class WholeCommand:
 
     def _read(self) -> tuple[str, PrunedScan] | Reason:
         """The name and the scan of all files of the target; a `Reason` if they cannot be read."""
-        read, execution = SparkPlan.read(self.spark, None, self.plan, keeps_ids=True), self.execution
+        read, execution = SparkPlan.read(self.spark, None, self.plan), self.execution
         (target,) = relations_of(read.root)
         found = PlanMetadata(read, self.options.limits).plan_table(target)
         if isinstance(found, Reason) or execution is None:
@@ -109,7 +109,7 @@ def prune_command(
         reason = Reason(ReasonCode.NOT_WORTH, _COMMAND, f"its target has less than {size(least)}")
         return None, PrunedQuery.untouched(reason, options)
     options = replace(options, broadcast_strategy=BroadcastStrategy.NONE.name, top_k=False)
-    read = SparkPlan.read(spark, None, found.plan, keeps_ids=True)
+    read = SparkPlan.read(spark, None, found.plan)
     target = next(each for each in relations_of(read.root) if found.is_scan(read.node(each)))
     with QueryRun.of(read, options, earlier, probed={target.id}, is_command=True) as query:
         query.run()

@@ -25,7 +25,14 @@ from connectors.registry import before_execution, early_query, optimized, pinned
 from connectors.spark.jvm import analyzed_plan, error_kind, failed_build, is_data_error, optimized_plan, same_frame
 from connectors.spark.own_queries import optimized_once
 from connectors.spark.plan_facts import cores_of
-from connectors.spark.plan_reader import SparkPlan, check_is_query, is_candidate, with_columns_of, without_blooms
+from connectors.spark.plan_reader import (
+    SparkPlan,
+    check_is_query,
+    is_candidate,
+    with_columns_of,
+    with_new_scan_columns,
+    without_blooms,
+)
 from connectors.spark.versions import remote_refusal, version_refusal, warn_of_version
 from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.errors import InvalidOptionError
@@ -287,7 +294,7 @@ def prune_query(
         ):
             return df, UntouchedQuery.of(df, options)
         query, plan = early_query(df)
-        pruned, record = _pruned(SparkPlan.of(df, plan), options, EarlierQueries(cache), NO_FAILURE)
+        pruned, record = _pruned(SparkPlan.of(df, plan), options, EarlierQueries(cache), NO_FAILURE, _with_own_scans)
     except Exception as error:  # noqa: BLE001 - the record tells of it
         return df, PrunedQuery.failed(error, options)
     return (query if pruned is None else pruned), record
@@ -304,24 +311,50 @@ def least_bytes(spark: SparkSession, options: PruningOptions) -> int:
 
 
 def _pruned(
-    plan: SparkPlan, options: PruningOptions, earlier: EarlierQueries, expected: Collection[ReasonCode]
+    plan: SparkPlan,
+    options: PruningOptions,
+    earlier: EarlierQueries,
+    expected: Collection[ReasonCode],
+    rewritten: Callable[[QueryRun, PrunedQuery], Any],
 ) -> tuple[DataFrame | None, PrunedQuery]:
     """The pruned query of a plan, None where the query stays as it is, and its record.
 
-    Reasons that are `expected` give no warning.
+    Reasons that are `expected` give no warning. `rewritten` gives the plan that Spark optimises.
     """
     with QueryRun.of(plan, options, earlier) as query:
         query.run()
         record = record_of_run(query)
         warn("a query", record.reasons, besides=expected)
         is_pruned = bool(record.scans or query.planner.materialized)
-        return (_rewritten(query) if is_pruned else None), record
+        return (_optimized(query, rewritten(query, record)) if is_pruned else None), record
 
 
-def _rewritten(query: QueryRun) -> DataFrame:
-    """The pruned query, optimised: Spark does it before the first action anyway, and here an error can be caught."""
+def _with_same_scans(query: QueryRun, _: PrunedQuery) -> Any:
+    """The rewritten plan of a query that is measured in one execution alone, by the column ids of its scans."""
+    return query.rewritten()
+
+
+def _with_own_scans(query: QueryRun, record: PrunedQuery) -> Any:
+    """The rewritten plan of a query that is measured in any execution, beside the unpruned query.
+
+    Its pruned scans have column ids that no other scan has.
+    """
+    places = [at for at in record.scans if at in query.replacements]
+    parts = [query.replacements[at] for at in places]
+    if not parts:
+        return query.rewritten()
+    plan, found = with_new_scan_columns(query.plan.spark, query.rewritten(), parts)
+    for at, columns in zip(places, found, strict=True):
+        scan = record.scans[at]
+        if scan.identity is not None and columns:
+            scan.identity = replace(scan.identity, attributes=columns)
+    return plan
+
+
+def _optimized(query: QueryRun, plan: Any) -> DataFrame:
+    """A pruned query, optimised: Spark does it before the first action anyway, and here an error can be caught."""
     may_raise = any(node.may_raise for node in query.plan.root.walk())
-    result = optimized_once(query.plan.spark, query.rewritten(), may_raise=may_raise)
+    result = optimized_once(query.plan.spark, plan, may_raise=may_raise)
     before_execution(query.plan.spark, optimized_plan(result))
     return result
 
@@ -334,8 +367,8 @@ def prune_plan(
         return None, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     if (refusal := why_not_worth(spark, plan, options)) is not None:
         return None, PrunedQuery.untouched(refusal, options)
-    read = SparkPlan.read(spark, None, pinned_plan(spark, plan), keeps_ids=True)
-    pruned, record = _pruned(read, options, earlier, NO_TROUBLE)
+    read = SparkPlan.read(spark, None, pinned_plan(spark, plan))
+    pruned, record = _pruned(read, options, earlier, NO_TROUBLE, _with_same_scans)
     if pruned is None:
         return None, record
     found = without_blooms(spark, optimized_plan(pruned), record.tested_columns())

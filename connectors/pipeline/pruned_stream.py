@@ -43,7 +43,7 @@ def prune_stream(
     options = replace(options, broadcast_strategy=BroadcastStrategy.NONE.name, top_k=False)
     if (refusal := why_not_worth(spark, plan, options)) is not None:
         return None, PrunedQuery.untouched(refusal, options)
-    read = SparkPlan.read(spark, None, plan, keeps_ids=True, is_stream=True)
+    read = SparkPlan.read(spark, None, plan, is_stream=True)
     static = {each.id for each in relations_of(read.root)} - read.streams
     with QueryRun.of(read, options, earlier, probed=static) as query:
         query.run()

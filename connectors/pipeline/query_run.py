@@ -18,7 +18,7 @@ from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
 from connectors.spark.jvm import make_date
 from connectors.spark.plan_facts import broadcast_limit, cores_of
-from connectors.spark.plan_reader import SparkPlan, as_batch, with_own_columns
+from connectors.spark.plan_reader import SparkPlan, as_batch
 from pruning.options import PruningOptions
 from pruning.query.broadcasts import effective_strategy
 from pruning.query.calendar_keys import MAKE_DATE
@@ -100,7 +100,7 @@ class QueryRun:
     def rewritten(self) -> Any:
         """The JVM plan of the query with every replacement."""
         sides = answered(self.planner.broadcast_sides(), self._answer)
-        return with_own_columns(self.plan.spark, self.plan.replaced(self.plan.root, self.replacements, sides))
+        return self.plan.replaced(self.plan.root, self.replacements, sides)
 
     def _answer(self, request: Request[Any]) -> Any:
         match request:
@@ -144,7 +144,7 @@ class QueryRun:
             elif isinstance(table, Reason):
                 refused[relation.id] = table
             else:
-                self.replacements[relation.id] = table.renamed(table.table.read(None))
+                self.replacements[relation.id] = table.plan_of(table.table.read(None))
         return refused
 
     def _build_request(self, runtime_filter: RuntimeFilter) -> BuildRequest:

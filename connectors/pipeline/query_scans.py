@@ -76,7 +76,7 @@ class QueryScans:
         if scan.plan.acts:
             if request.keeps_scan and not scan.plan.files.kept_count:
                 df = found.table.read(scan.plan.files.kept)
-            replacements[request.relation.id] = found.renamed(df)
+            replacements[request.relation.id] = found.plan_of(df)
         return scan
 
     def _capabilities(self, request: PruneScan, found: PlanTable, own: PushdownCapabilities) -> PushdownCapabilities:

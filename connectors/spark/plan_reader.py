@@ -56,8 +56,7 @@ class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
-    Spark itself prunes partitions. With `keeps_ids` pruned scans have the column ids of the scans that they replace.
-    `streams` are the places of the scans of files that hold the rows of a micro-batch.
+    Spark itself prunes partitions. `streams` are the places of the scans of files that hold the rows of a micro-batch.
     """
 
     spark: SparkSession
@@ -66,7 +65,6 @@ class SparkPlan:
     partitions: frozenset[int]
     _first: Mapping[int, int]
     _java: Any
-    keeps_ids: bool = False
     streams: frozenset[int] = frozenset()
     _given: dict[int, Any] = field(default_factory=dict)
 
@@ -81,9 +79,7 @@ class SparkPlan:
         )
 
     @staticmethod
-    def read(
-        spark: SparkSession, analyzed: Any, optimized: Any, *, keeps_ids: bool = False, is_stream: bool = False
-    ) -> SparkPlan:
+    def read(spark: SparkSession, analyzed: Any, optimized: Any, *, is_stream: bool = False) -> SparkPlan:
         """The plan of a query, from the JVM's plans before optimisation, if it is at hand, and after it."""
         java = instance(spark, _PLAN, analyzed, optimized)
         partitions, text, described = packed_bytes(java).decode().split("\n", 2)
@@ -91,7 +87,7 @@ class SparkPlan:
         first = {node.id: node.subtree_start for node in root.walk()}
         pruned_by = frozenset(map(int, partitions.split()))
         streams = frozenset(map(int, str(java.streams()).split())) if is_stream else frozenset[int]()
-        return SparkPlan(spark, root, used, pruned_by, first, java, keeps_ids, streams)
+        return SparkPlan(spark, root, used, pruned_by, first, java, streams)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
@@ -155,25 +151,29 @@ def is_candidate(spark: SparkSession, plan: Any, least_bytes: int, size_calls: s
     return bool(instance(spark, _PRECHECK, plan, least_bytes, top_k, size_calls).isCandidate())
 
 
-_FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns", "SameColumns"))
+_LEAF = JavaFile("connectors.spark", "LeafColumns", others=("SameColumns",))
+_NEW = JavaFile("connectors.spark", "NewScanColumns", others=("SameColumns",))
 _STREAM = JavaFile("connectors.spark", "StreamLeaves", others=("PlanVisitor",))
 _OPTIMIZER = JavaFile("connectors.spark", "StreamOptimizer", others=("OwnQueries",))
-_OWN = JavaFile("connectors.spark", "OwnColumns", others=("SameColumns",))
 _SAME = JavaFile("connectors.spark", "SameColumns")
 _BLOOMS = JavaFile("connectors.spark", "CoveredBlooms", others=("PlanVisitor", "SparkFilterRemover", "AnalyzedPlan"))
 
 
-def fresh_columns(spark: SparkSession, leaf: Any, *, keeps_ids: bool) -> Any:
-    """A JVM object: `leaf()` is the leaf with new column ids; `renamed()` gives a plan over it the old ids.
+def with_columns_of_leaf(spark: SparkSession, plan: Any, leaf: Any) -> Any:
+    """A JVM plan with the columns of the leaf in whose place it stands, in their order and with their ids."""
+    return instance(spark, _LEAF, leaf, plan).plan()
 
-    With `keeps_ids` the ids of the leaf stay.
+
+def with_new_scan_columns(spark: SparkSession, plan: Any, scans: Iterable[Any]) -> tuple[Any, list[frozenset[str]]]:
+    """A JVM plan with new column ids for scans, parts of it, below unchanged ids at its top; and the ids of each scan.
+
+    No ids of a scan that does not read files.
     """
-    return instance(spark, _FRESH, leaf, keeps_ids)
-
-
-def with_own_columns(spark: SparkSession, plan: Any) -> Any:
-    """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
-    return instance(spark, _OWN, plan).rewritten()
+    renewed = instance(spark, _NEW, plan)
+    for each in scans:
+        renewed.add(each)
+    made = renewed.rewritten()
+    return made, [frozenset(line.split()) for line in str(renewed.text()).split("\n")]
 
 
 def with_columns_of(spark: SparkSession, plan: Any, known: Any) -> Any:
