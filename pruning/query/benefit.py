@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pruning.cost.estimate import Estimate
 from pruning.cost.rates import NANOSECONDS, CostRates
@@ -22,6 +23,9 @@ from pruning.query.plan import Filter, GlobalAggregate, Grouping, Limit, Node, P
 from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.scan.key_filter import RowWorth
+
+# Nanoseconds of a row up to its join, and those of its test by keys; None where rows are not tested.
+_Work: TypeAlias = tuple[float, float | None]
 
 # Leaves whose rows the driver has, or counts, by itself.
 _IN_MEMORY = frozenset({"LocalRelation", "Range"})
@@ -264,20 +268,19 @@ class Benefits:
 
     def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining, keys: _Keys) -> Effect:
         way = self.cost.way(build_side.join, probe.relation)
-        work = way, self._test(build_side, probe)
+        work = way, self._test(build_side, probe) if self._tests_rows(build_side, probe) else None
         least = self._saved(probe, before, keys.passing.high, keys.scattered.high, work)
         most = self._saved(probe, before, keys.passing.low, keys.near.low, work)
         near = self._saved(probe, before, keys.passing.expected, keys.near.expected, work)
         scattered = self._saved(probe, before, keys.passing.expected, keys.scattered.expected, work)
         kept = (keys.near.expected + keys.scattered.expected) / 2
-        left = before.under(probe.column, self._read(keys.passing.expected, kept), kept)
+        left = before.under(probe.column, _read(keys.passing.expected, kept, work), kept)
         return Effect(Estimate.around(max(0.0, least), max(0.0, (near + scattered) / 2), max(0.0, most)), left)
 
     def saved_by_any(self, operands: Sequence[tuple[BuildSide, ProbeColumn]]) -> Estimate:
         """Seconds that skipped containers save if a row of a scan has to have a key of one of several columns."""
         (build_side, probe), kept = operands[0], self.kept_by_any(operands)
-        work = self.cost.way(build_side.join, probe.relation), 0.0
-        # Rows are not tested, so that all of a container pass.
+        work = self.cost.way(build_side.join, probe.relation), None
         low, expected, high = (self._saved(probe, Remaining(), share, share, work) for share in kept)
         return Estimate.around(max(0.0, high), max(0.0, expected), max(0.0, low))
 
@@ -297,12 +300,8 @@ class Benefits:
             values = self.cardinalities.values(relation, column)
             share = min(1.0, keys / values) if values else 1.0
             kept = min(1.0, share + self.sizes.statistics.unprunable_fraction(probe))
-            found[column] = self._read(share, kept), kept
+            found[column] = share if self.tests_rows else kept, kept
         return Remaining(columns=found)
-
-    def _read(self, passing: float, kept: float) -> float:
-        """The share of rows that a filtered scan gives, of which a share is `passing`."""
-        return passing if self.tests_rows else kept
 
     def row_worth(self, build_side: BuildSide, probe: ProbeColumn) -> RowWorth:
         """The worth of testing the rows of a scan by the keys of a build side."""
@@ -350,23 +349,38 @@ class Benefits:
         has_bitmap = is_narrow and probe.type is not None and probe.type.has_bitmap
         return self.rates.spark_lookup if has_bitmap else self.rates.spark_test
 
-    def _saved(
-        self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, work: tuple[float, float]
-    ) -> float:
-        """Seconds saved if a share of rows is `passing` and containers of a share `kept` of the bytes are read.
+    def _tests_rows(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where rows of containers that are read may be tested by the keys of a build side.
 
-        `work` are the nanoseconds of a row up to its join, and those of its test.
+        Keys that are ranges alone test them only as a predicate, which storage is given where it skips containers.
         """
+        return self.tests_rows and (
+            not are_ranges(build_side, probe) or self.sizes.statistics.unprunable_fraction(probe) < 1
+        )
+
+    def _saved(self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, work: _Work) -> float:
+        """Seconds saved if a share of rows is `passing` and containers of a share `kept` of the bytes are read."""
         (way, test), relation = work, probe.relation
-        after_rows, after_bytes = before.shares_under(probe.column, self._read(passing, kept), kept)
+        after_rows, after_bytes = before.shares_under(probe.column, _read(passing, kept, work), kept)
         read = self.cost.needed_bytes(relation) * (before.bytes - after_bytes)
         rows = self.cardinalities.rows(relation)
         reading = before.rows * _ratio(after_bytes, before.bytes)
         by_skipping = rows * (before.rows - reading) * way
-        by_test = rows * ((before.rows - after_rows) * way - reading * test) if self.tests_rows else 0.0
+        by_test = 0.0 if test is None else rows * ((before.rows - after_rows) * way - reading * test)
         return self.cost.seconds(read * self.cost.per_byte(relation), relation) + self.cost.seconds(
             max(by_skipping, by_test)
         )
+
+
+def are_ranges(build_side: BuildSide, probe: ProbeColumn) -> bool:
+    """True for keys under functions of a column, and for those of a comparison: no list of values tests a row."""
+    return bool(probe.functions) or build_side.condition.bound is not None
+
+
+def _read(passing: float, kept: float, work: _Work) -> float:
+    """The share of rows that a scan gives, of which a share is `passing`, and a share `kept` is in what is read."""
+    _, test = work
+    return kept if test is None else passing
 
 
 def _filtered(node: Node) -> Node:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pruning.cost.estimate import short
 from pruning.cost.rates import NANOSECONDS
 from pruning.options import BroadcastStrategy, PruningOptions
-from pruning.query.benefit import Benefits
+from pruning.query.benefit import Benefits, are_ranges
 from pruning.query.disjunctions import Disjunction
 from pruning.query.edges import Edge
 from pruning.query.effects import effect_beside, effects
@@ -25,6 +25,7 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.reasons import Reason, ReasonCode, size
+from pruning.values.functions import functions_sql
 
 # Operators whose result is the same whenever they run on the same rows.
 _REPEATABLE = frozenset(
@@ -264,11 +265,17 @@ class BuildSelection:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"{NEEDS_ROWS}, which are expected to be too many")
         if build_side.condition.null_aware and (column := self._column_with_nulls(build_side, probe)):
             return Reason(ReasonCode.NULL_AWARE, column, "statistics do not prove that the column has no NULL")
+        if are_ranges(build_side, probe) and (missing := self._missing_bounds(probe)):
+            return Reason(missing, functions_sql(probe.functions, probe.name))
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         if self.idle and Attempt.of(build_side, probe) in self.idle:
             return Reason(ReasonCode.IDLE_BEFORE, probe.name)
         return None
+
+    def _missing_bounds(self, probe: ProbeColumn) -> ReasonCode | None:
+        """The reason why ranges skip no container of a scan, as far as known; every sound filter may try."""
+        return None if self.options.always else self.sizes.statistics.missing_bounds(probe)
 
     def _column_with_nulls(self, build_side: BuildSide, probe: ProbeColumn) -> str:
         """The first column, of the scan or of the keys, that may hold NULL as far as is known; empty if none may.

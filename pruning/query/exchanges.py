@@ -11,14 +11,15 @@ from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.ranges import RangeSet
 
-# Share of a column's span with which a container is taken to hold some key, whatever the keys are.
+# Share of a column's span with which a container is taken to hold some key, whatever the keys are; share of all bytes
+# without bounds beside which those of the others tell nothing.
 _NEARLY_ALL = 0.95
 
 
 def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
     """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
 
-    Containers with unknown bounds count as those with known ones; without any bound all are kept.
+    Containers with unknown bounds count as those with known ones; where nearly none has a bound, all are kept.
 
     >>> from pruning.values.types import ValueType
     >>> days = ColumnStatistics.of(ValueType("int"), [(1, 10, 0), (11, 20, 0), (1, 20, 0)])
@@ -26,10 +27,10 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
     0.75
     """
     known = column.has_low & column.has_high
-    total = int(sizes[known].sum())
-    if int(sizes.sum()) <= 0:
+    total, every = int(sizes[known].sum()), int(sizes.sum())
+    if every <= 0:
         return 0.0
-    if total <= 0 or len(sizes) == 1:
+    if total <= (1.0 - _NEARLY_ALL) * every or len(sizes) == 1:
         return 1.0
     if isinstance(column.lows, ByteStrings) or isinstance(column.highs, ByteStrings) or not column.type.has_density:
         return _share_at_a_bound(column.take(np.flatnonzero(known)), sizes[known], total)

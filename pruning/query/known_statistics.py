@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -30,9 +30,9 @@ from pruning.query.requests import (
     ScanContainers,
     Unanswered,
 )
-from pruning.reasons import UNREAD, Reason
+from pruning.reasons import UNREAD, Reason, ReasonCode
 from pruning.scan.estimates import pass_ratio
-from pruning.scan.statistics import UNKNOWN
+from pruning.scan.statistics import UNKNOWN, why_missing
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.encoding import sort_unique
@@ -91,6 +91,19 @@ class KnownStatistics:
             return share
         groups = self._largest_row_groups(probe.relation, files, probe.column)
         return 1.0 if isinstance(groups, Reason) else self._fraction_of(groups)
+
+    def missing_bounds(self, probe: ProbeColumn) -> ReasonCode | None:
+        """The reason why no file, and no row group of some large ones, has bounds of a column; None where one has.
+
+        Also None where they could not be read.
+        """
+        files = self._files(probe.relation, probe.column)
+        if not _lacks_bounds(files):
+            return None
+        groups = self._largest_row_groups(probe.relation, files, probe.column)
+        if not _lacks_bounds(groups):
+            return None
+        return why_missing(each.column for each in (files, groups) if each.column is not None)
 
     def _fraction_of(self, found: ScanContainers) -> float:
         if found.column is None:
@@ -360,6 +373,11 @@ class KnownStatistics:
 def _distinct_of(groups: ScanContainers | Reason) -> IntArray | None:
     """The different values that each row group tells of its column; None if none was read or none tells."""
     return None if isinstance(groups, Reason) or groups.column is None else groups.column.distinct
+
+
+def _lacks_bounds(found: ScanContainers | Reason) -> TypeGuard[ScanContainers]:
+    """True for containers whose statistics of a column were read, and have no bound."""
+    return not isinstance(found, Reason) and found.column is not None and not found.column.has_bounds
 
 
 def _may_have_nulls(found: ScanContainers) -> bool:

@@ -11,7 +11,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.lessons import NO_LESSON, Lesson
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Join, Node, Relation
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 from pruning.values.domain import Domain
 
 
@@ -37,6 +37,9 @@ class PlanStatistics(Protocol):
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
         """The share, 0 to 1, of a probe column's bytes in containers that any key keeps."""
+
+    def missing_bounds(self, probe: ProbeColumn) -> ReasonCode | None:
+        """The reason why no container has bounds of a probe column, as far as known; None where some may have."""
 
     def rows(self, relation: Relation) -> int:
         """Rows of a scan's table; 0 if not known."""
@@ -104,6 +107,10 @@ class UnknownStatistics:
     def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - a protocol's
         """Always 0, so that each container may be skipped."""
         return 0.0
+
+    def missing_bounds(self, probe: ProbeColumn) -> ReasonCode | None:  # noqa: ARG002 - a protocol's
+        """Always None, so that each container may have bounds."""
+        return None
 
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
         """Always 0, which means unknown."""

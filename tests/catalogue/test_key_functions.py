@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning import explain, prune
+from pruning.reasons import ReasonCode
 from tests.catalogue.facts import OPTIONS, files, refusal_codes
 from tests.costs import ALWAYS
 
@@ -83,6 +84,34 @@ def test_keys_of_functions_filter_the_column(agreed, format_, condition, kept):
     # Parquet files of Spark have no statistics of timestamps.
     is_known = format_ == "delta" or "e.at" not in condition
     assert ({f"events_{format_}": kept} if is_known else {}) == files(result)
+
+
+# Failure catalogue 104: INT96 has no statistics, so that ranges of it skip nothing and no build is worth its seconds.
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ("to_date(e.at) = d.day", "CAST(at AS DATE)"),
+        ("date_trunc('DAY', e.at) = d.midnight", "date_trunc('DAY', at)"),
+        ("year(e.at) = d.year + 2 AND d.id = 1", "year(CAST(at AS DATE))"),
+        ("e.at >= d.midnight AND d.id = 45", "at"),
+    ],
+)
+def test_ranges_of_a_column_without_statistics_need_no_build(agreed, format_, condition, named):
+    query = f"SELECT e.id, d.id FROM events_{format_} e JOIN {SOME_DAYS} d ON {condition}"
+    _, result = agreed(query, OPTIONS, by_duck=False)
+    told = explain(result)
+    refused = [str(each) for each in told.causes if each.code is ReasonCode.INT96]
+    if format_ == "delta":
+        assert ([], True) == (refused, bool(told.builds and told.tables))
+    else:
+        assert ([f"{named}: {ReasonCode.INT96.value}"], ()) == (refused, told.builds)
+        assert (
+            f"nothing was pruned, since {refused[0]}; try: set `spark.sql.parquet.outputTimestampType`" in told.verdict
+        )
+    # Every sound filter tries, and skips no more.
+    _, result = agreed(query, ALWAYS, by_duck=False)
+    assert (format_ == "delta") == bool(files(result))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Join, Node, Relation
 from pruning.query.plan_statistics import QueryFacts, Sizes, UnknownStatistics
 from pruning.query.runtime_filter import RuntimeFilter
+from pruning.reasons import ReasonCode
 from pruning.values.domain import Domain
 from tests.pruning.plans import Plans, at_least, equal
 
@@ -25,7 +26,7 @@ ONE_EACH = replace(NO_COSTS, byte=1.0)
 
 @dataclass
 class Known(UnknownStatistics):
-    """Rows and files by scan; values, shares of a condition and unprunable shares by column; broadcast joins."""
+    """Rows, files by scan; shares of a condition, values, unprunable shares, missing bounds by column; broadcasts."""
 
     counts: dict[int, int] = field(default_factory=dict)
     values: dict[int, float] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Known(UnknownStatistics):
     sparse: set[int] = field(default_factory=set)
     least: dict[int, float] = field(default_factory=dict)
     decoded: dict[int, float] = field(default_factory=dict)
+    missing: dict[int, ReasonCode] = field(default_factory=dict)
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
@@ -70,6 +72,9 @@ class Known(UnknownStatistics):
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
         return self.whole.get(probe.column, 0.0)
+
+    def missing_bounds(self, probe: ProbeColumn) -> ReasonCode | None:
+        return self.missing.get(probe.column)
 
     def needed_share(self, relation: Relation) -> float:
         return self.needed.get(relation.id, 1.0)

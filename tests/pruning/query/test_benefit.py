@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 
 from pruning.cost.estimate import Estimate
 from pruning.cost.rates import CostRates
+from pruning.keys.summary import Bound
 from pruning.limits import LIMITS
 from pruning.query.benefit import Benefit, Benefits, Remaining
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan_statistics import Cardinality, QueryFacts
+from pruning.values.functions import Function, FunctionKind
+from pruning.values.types import ValueType
 from tests.pruning.known import NO_COSTS, ONE_EACH, Star, priced
 from tests.pruning.plans import Plans, at_least, equal
 
 SECOND = 1e9
+NEXT = Function(FunctionKind.ADD, ValueType("bigint"), ValueType("bigint"), 1)
 JOINED = replace(NO_COSTS, joined_row=100.0)
 SHARES = st.floats(0, 1)
 
@@ -171,6 +175,20 @@ def test_rows_of_a_command_are_not_dropped():
     assert 0.0 == found(1.0)
     # Keys in one place skip nine tenths of the rows, which do not come to the join.
     assert pytest.approx(900 * 100 / SECOND) == found(0.0)
+
+
+@pytest.mark.parametrize("whole", [1.0, 0.999], ids=["no container", "some containers"])
+@pytest.mark.parametrize(("functions", "bound", "dropped"), [((NEXT,), None, 900), ((), Bound.AT_LEAST, 500)])
+def test_ranges_test_rows_only_where_they_skip_containers(functions, bound, dropped, whole):
+    star = Star.of(whole=whole)
+    probe, build_side = replace(star.probe, functions=functions), star.build_side
+    build_side = replace(build_side, condition=replace(build_side.condition, bound=bound))
+    found = star.benefits(JOINED).effect(build_side, probe)
+    tested = dropped if whole < 1 else 0
+    assert pytest.approx(tested * 100 / SECOND) == found.saved.expected
+    assert pytest.approx(1 - tested / 1000) == found.left.rows
+    # A list of the keys tests rows wherever they are.
+    assert pytest.approx(900 * 100 / SECOND) == saved(star, JOINED).expected
 
 
 def test_skipped_rows_are_not_tested():

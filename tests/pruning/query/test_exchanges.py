@@ -45,6 +45,14 @@ def test_container_without_bounds_counts_as_those_beside_it():
     assert share([*EVEN, (None, None, None)]) == 0.25
 
 
+def test_few_containers_with_bounds_tell_nothing_of_others():
+    nothing = (None, None, None)
+    assert share([*EVEN, *[nothing] * 76]) == 1.0
+    assert share([*EVEN, *[nothing] * 75]) == 0.25
+    # Bytes count: a small file has bounds, the large ones have none.
+    assert share([*EVEN, nothing], sizes=[10, 10, 10, 10, 760]) == 1.0
+
+
 def test_extreme_integers_do_not_overflow():
     least, most = -(2**63), 2**63 - 1
     assert share([(least, most, 0), (least, most, 0)], "bigint") == 1.0

@@ -19,6 +19,8 @@ from pruning.query.plan import Filter, Node, Relation
 from pruning.query.plan_statistics import Sizes
 from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import Reason, ReasonCode
+from pruning.values.functions import Function, FunctionKind
+from pruning.values.types import ValueType
 from tests.pruning.known import NO_COSTS, ONE_EACH, Known, Star, priced
 from tests.pruning.plans import Plans, at_least, call, column, equal
 
@@ -46,6 +48,20 @@ def test_refused_filter_says_what_it_costs_and_saves():
     assert () == found.chosen
     expected = "costs 2 s (2 to 3), saves 0.0009 s (0.0007 to 0.00097)"
     assert Reason(ReasonCode.NOT_WORTH, "day", expected) == found.why_not(found.others)
+
+
+TO_DATE = Function(FunctionKind.TO_DATE, ValueType("timestamp"), ValueType("date"))
+
+
+@pytest.mark.parametrize(
+    ("always", "functions", "refused"), [(False, (TO_DATE,), True), (True, (TO_DATE,), False), (False, (), False)]
+)
+def test_ranges_of_a_column_without_bounds_are_refused_for_what_is_missing(always, functions, refused):
+    star = Star.of(few=10, whole=1.0)
+    star.known.missing[star.fact.output[0]] = ReasonCode.INT96
+    selection = star.selection(PruningOptions(always=always))
+    found = selection.why_not(star.build_side, replace(star.probe, functions=functions))
+    assert (Reason(ReasonCode.INT96, "CAST(day AS DATE)") if refused else None) == found
 
 
 def test_planning_a_scan_has_to_be_worth_it():

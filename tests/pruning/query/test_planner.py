@@ -822,6 +822,32 @@ def test_nulls_are_excluded_by_counts_of_all_containers(star, in_files, in_group
 
 
 @pytest.mark.parametrize(
+    ("in_files", "in_groups", "expected"),
+    [
+        # INT96, and a log that tells nothing of the column.
+        (ReasonCode.INT96, ReasonCode.INT96, ReasonCode.INT96),
+        (ReasonCode.NO_STATISTICS, ReasonCode.INT96, ReasonCode.NO_STATISTICS),
+        # Row groups may be skipped all the same; some files have bounds; nothing could be read.
+        (ReasonCode.NO_STATISTICS, None, None),
+        (None, ReasonCode.INT96, None),
+        (ReasonCode.INT96, "failed", None),
+        ("failed", ReasonCode.INT96, None),
+    ],
+)
+def test_bounds_are_missing_where_no_level_has_one(star, in_files, in_groups, expected):
+    def described(missing: ReasonCode | str | None) -> ScanContainers | Reason:
+        if missing == "failed":
+            return Reason(ReasonCode.STATISTICS_FAILED, "k")
+        known = ColumnStatistics.of(BIGINT, [(None, None, 0) if missing else (0, 9, 0)] * 2)
+        known = replace(known, missing=missing or known.missing)
+        found = files((0, 9), (10, 19))
+        return replace(found, containers=replace(found.containers, columns={"k": known}))
+
+    known = Facts.of(star, {DescribeFiles: described(in_files), DescribeRowGroups: described(in_groups)}).known
+    assert expected is known.missing_bounds(probe_of(star))
+
+
+@pytest.mark.parametrize(
     ("limit", "left", "right", "is_broadcast"),
     [(100, 500, 100, True), (99, 500, 100, False), (-1, 0, 0, False), (100, 100, 500, True)],
 )
