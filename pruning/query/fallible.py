@@ -17,27 +17,33 @@ from types import MappingProxyType
 
 from pruning.query.expressions import is_lossless_cast
 from pruning.query.plan import Expression
+from pruning.values.date_texts import days_in
 
-# Kinds that raise on no value, if their children raise on none.
+# Kinds that raise on no value, if their children raise on none. `TruncTimestamp` is none of them: the second, hour or
+# year of the least timestamps (290308 BC) begins before them, which is a "long overflow" in every mode.
 INFALLIBLE = frozenset(
     {
         "Alias",
         "And",
         "AttributeReference",
         "CaseWhen",
+        "Ceil",
         "Coalesce",
         "Contains",
         "CreateArray",
         "CreateNamedStruct",
         "CumeDist",
         "CurrentRow$",
+        "DateAdd",
         "DateDiff",
+        "DateSub",
         "DayOfMonth",
         "DayOfWeek",
         "DenseRank",
         "EndsWith",
         "EqualNullSafe",
         "EqualTo",
+        "Floor",
         "GetMapValue",
         "GetStructField",
         "GreaterThan",
@@ -49,6 +55,7 @@ INFALLIBLE = frozenset(
         "IsNaN",
         "IsNotNull",
         "IsNull",
+        "LastDay",
         "Least",
         "Length",
         "LessThan",
@@ -70,6 +77,9 @@ INFALLIBLE = frozenset(
         "Substring",
         "UnboundedFollowing$",
         "UnboundedPreceding$",
+        "UnixMicros",
+        "UnixMillis",
+        "UnixSeconds",
         "UnscaledValue",
         "Upper",
         "WindowExpression",
@@ -228,6 +238,22 @@ def _is_safe(each: _Typed, nonzero: frozenset[Expression]) -> bool:
             return _is_sum_of_unscaled(each.children[0])
         case "SpecifiedWindowFrame":
             return all(child.kind in _WHOLE_FRAME for child in each.children)
+        case _:
+            return _tells_time(each)
+
+
+def _tells_time(each: _Typed) -> bool:
+    """True for functions of moments that raise on none of them."""
+    match each.kind, each.children:
+        case "DateFormatClass", (moment, pattern):
+            # A pattern that is not known here may be one that Spark refuses.
+            return moment.type == _TIMESTAMP and pattern.kind == "Literal" and days_in(pattern.expression.text) > 0
+        case "ToUnixTimestamp" | "UnixTimestamp", (moment, *_):
+            # A text may be no moment, and the midnight of a date far from now none that 64 bits hold.
+            return moment.type == _TIMESTAMP
+        case "TruncDate", (_, unit):
+            # Other units than quarters wrap around where they begin before the least date.
+            return unit.kind == "Literal" and not unit.expression.text.upper().startswith("Q")
         case _:
             return False
 

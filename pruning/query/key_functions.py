@@ -15,7 +15,7 @@ from pruning.query.plan import Expression
 from pruning.values.coercion import DAY_MICROS
 from pruning.values.date_texts import days_in
 from pruning.values.functions import ARGUMENT, Function, FunctionKind, Functions
-from pruning.values.types import INTEGER_BITS, ValueType
+from pruning.values.types import INTEGER_BITS, Physical, ValueType
 
 _HOUR = DAY_MICROS // 24
 _DAYS_OF = MappingProxyType(
@@ -37,8 +37,17 @@ _MICROSECONDS_OF = MappingProxyType(
         **{unit: days * DAY_MICROS for unit, days in _DAYS_OF.items()},
     }
 )
+_UNIX_TIMES = MappingProxyType(
+    {
+        "UnixTimestamp": ("unix_timestamp", 1_000_000),
+        "ToUnixTimestamp": ("to_unix_timestamp", 1_000_000),
+        "UnixSeconds": ("unix_seconds", 1_000_000),
+        "UnixMillis": ("unix_millis", 1_000),
+        "UnixMicros": ("unix_micros", 1),
+    }
+)
 _DATE, _BIGINT, _INT, _STRING = map(ValueType, ("date", "bigint", "int", "string"))
-_DATES, _INSTANTS, _STRINGS = ("date",), ("timestamp",), ("string",)
+_DATES, _INSTANTS, _MOMENTS, _STRINGS = ("date",), ("timestamp",), ("timestamp", "timestamp_ntz"), ("string",)
 _INTEGERS = tuple(INTEGER_BITS)
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 # Literals beyond are left alone, so that sums of them have 64 bits.
@@ -67,7 +76,9 @@ def key_path(key: Expression) -> KeyPath | None:
         return KeyPath(key.column, ValueType.known(key.type))
     if key.is_normal_form:
         return key_path(key.children[0])
-    return _of_cast(key) if key.kind == "Cast" else _of_moment(key) or _of_number_or_text(key) or _of_choice(key)
+    if key.kind == "Cast":
+        return _of_cast(key)
+    return _of_moment(key) or _of_number(key) or _of_quotient(key) or _of_text(key) or _of_choice(key)
 
 
 def probed_column(key: Expression) -> int | None:
@@ -82,8 +93,12 @@ def _of_cast(cast: Expression) -> KeyPath | None:
         return None
     if is_lossless(inner.type, to):
         return replace(inner, type=to)
-    if to == _DATE and inner.type.name in ("timestamp", "timestamp_ntz"):
+    if to == _DATE and inner.type.name in _MOMENTS:
         return inner.through(Function(FunctionKind.TO_DATE, inner.type, _DATE))
+    if to.name in _MOMENTS and inner.type.name in _MOMENTS and to != inner.type:
+        return inner.through(Function(FunctionKind.SET_CLOCK, inner.type, to, unit=str(to).upper()))
+    if to.is_integer and inner.type.is_integer and to != inner.type:
+        return inner.through(Function(FunctionKind.SHORTEN, inner.type, to))
     if to == _STRING and inner.type.is_integer:
         return inner.through(Function(FunctionKind.TEXT, inner.type, _STRING))
     if to == _STRING and inner.type == _DATE:
@@ -103,27 +118,68 @@ def _of_moment(key: Expression) -> KeyPath | None:
             return path and path.through(Function(FunctionKind.DATE_TEXT, _DATE, _STRING, days, pattern.text))
         case "Year", (inner,):
             return _of(inner, _DATES, FunctionKind.YEAR, _INT)
-        case "UnixTimestamp" | "ToUnixTimestamp" | "UnixSeconds", (inner, *_):
-            return _of(inner, _INSTANTS, FunctionKind.UNIX_SECONDS, _BIGINT)
+        case ("UnixTimestamp" | "ToUnixTimestamp" | "UnixSeconds" | "UnixMillis" | "UnixMicros") as kind, (inner, *_):
+            name, micros = _UNIX_TIMES[kind]
+            return _of(inner, _INSTANTS, FunctionKind.UNIX_TIME, _BIGINT, micros, name)
+        case "LastDay", (inner,):
+            return _of(inner, _DATES, FunctionKind.LAST_DAY, None)
         case "DateAdd" | "DateSub", (inner, days):
             return _of(inner, _DATES, FunctionKind.ADD_DAYS, None, _integer(days, is_negative=key.kind == "DateSub"))
         case "TimestampAddInterval" | "TimeAdd", (inner, interval):
-            return _of(inner, _INSTANTS, FunctionKind.ADD_MICROSECONDS, None, _integer(interval))
+            return _of(inner, _MOMENTS, FunctionKind.ADD_MICROSECONDS, None, _integer(interval))
         case _:
             return None
 
 
-def _of_number_or_text(key: Expression) -> KeyPath | None:
+def _of_number(key: Expression) -> KeyPath | None:
     match key.kind, key.children:
         case "Add", (Expression(kind="Literal") as number, inner):
             return _of(inner, _INTEGERS, FunctionKind.ADD, None, _integer(number))
+        case "Subtract", (Expression(kind="Literal") as number, inner):
+            path, added = _of(inner, _INTEGERS, FunctionKind.NEGATE, None), _integer(number)
+            if path is None or path.type is None or added is None:
+                return None
+            return path.through(Function(FunctionKind.ADD, path.type, path.type, added))
         case "Add" | "Subtract", (inner, number):
             added = _integer(number, is_negative=key.kind == "Subtract")
             return _of(inner, _INTEGERS, FunctionKind.ADD, None, added)
+        case "Multiply", (Expression(kind="Literal") as number, inner) | (inner, number):
+            return _of(inner, _INTEGERS, FunctionKind.MULTIPLY, None, _positive(number))
+        case "UnaryMinus", (inner,):
+            return _of(inner, _INTEGERS, FunctionKind.NEGATE, None)
+        case _:
+            return None
+
+
+def _of_quotient(key: Expression) -> KeyPath | None:
+    match key.kind, key.children:
         case "IntegralDivide", (inner, number):
             return _of(inner, _INTEGERS, FunctionKind.DIVIDE, _BIGINT, _positive(number))
-        case "Floor", (Expression(kind="Divide", children=(Expression(kind="Cast", type="double") as cast, number)),):
-            return _of(cast.children[0], _INTEGERS, FunctionKind.FLOOR_DIVIDE, _BIGINT, _positive_double(number))
+        case (
+            ("Floor" | "Ceil") as kind,
+            (Expression(kind="Divide", children=(Expression(kind="Cast", type="double") as cast, number)),),
+        ):
+            divided = FunctionKind.FLOOR_DIVIDE if kind == "Floor" else FunctionKind.CEIL_DIVIDE
+            return _of(cast.children[0], _INTEGERS, divided, _BIGINT, _positive_double(number))
+        case ("Floor" | "Ceil") as kind, (inner,):
+            return _of_decimal(inner, FunctionKind.FLOOR if kind == "Floor" else FunctionKind.CEIL)
+        case _:
+            return None
+
+
+def _of_decimal(inner: Expression, kind: FunctionKind) -> KeyPath | None:
+    """The path of the integer below or above a decimal, whose type has a digit more before the point."""
+    path = key_path(inner)
+    if path is None or path.type is None or path.type.name != "decimal" or path.type.physical is not Physical.INT64:
+        return None
+    if not path.type.scale:
+        return path
+    result = ValueType("decimal", path.type.precision - path.type.scale + 1, 0)
+    return path.through(Function(kind, path.type, result, 10**path.type.scale))
+
+
+def _of_text(key: Expression) -> KeyPath | None:
+    match key.kind, key.children:
         case "Substring", (inner, first, number) if _integer(first) in (0, 1):
             return _of(inner, _STRINGS, FunctionKind.PREFIX, None, _positive(number))
         case _:

@@ -19,14 +19,15 @@ from pruning.values.coercion import DAY_MICROS, ZONE_MARGIN
 from pruning.values.encoding import GREATEST, LEAST, Codes
 from pruning.values.functions import (
     CLOCK_MARGIN,
+    MONTH,
     OFFSETS_MARGIN,
-    SECOND,
     Function,
     FunctionKind,
     above_extensions,
     bounds_of,
     first_characters,
     items,
+    negated,
     plus,
 )
 from pruning.values.ranges import BoolArray
@@ -39,6 +40,8 @@ _REPLACED = "\ufffd".encode()
 _MOST_TEXTS = 1 << 16
 # Values with the same result lie in no single interval.
 _WITHOUT_SPANS = frozenset({FunctionKind.TEXT, FunctionKind.DATE_TEXT, FunctionKind.OR_CONSTANT})
+# A result that has wrapped around may be any.
+_WRAPPING = frozenset({FunctionKind.MULTIPLY, FunctionKind.SHORTEN})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +108,7 @@ def result_spans(functions: Sequence[Function], sources: Spans, type_: ValueType
 
 
 def _source(function: Function, spans: Spans) -> Spans | None:
-    if function.kind in _WITHOUT_SPANS:
+    if function.kind in _WITHOUT_SPANS | _WRAPPING:
         return None
     if function.kind is FunctionKind.PREFIX:
         return _extensions(spans, int(function.number)) if len(spans.lows) <= _MOST_TEXTS else None
@@ -130,6 +133,11 @@ def _result(function: Function, spans: Spans) -> Spans | None:
 
 def _result_ends(function: Function, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray] | None:
     """The least and the greatest result of the values between two ends; None if they are not known."""
+    source = _moment_ends if function.source.is_temporal else _number_ends
+    return source(function, low, high)
+
+
+def _moment_ends(function: Function, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray] | None:
     by = int(function.number)
     match function.kind:
         case FunctionKind.TO_DATE:
@@ -137,16 +145,39 @@ def _result_ends(function: Function, low: IntArray, high: IntArray) -> tuple[Int
             return plus(low, -margin) // DAY_MICROS, plus(high, margin) // DAY_MICROS
         case FunctionKind.TRUNCATE_TIMESTAMP:
             return plus(low, -by - CLOCK_MARGIN), plus(high, CLOCK_MARGIN)
+        case FunctionKind.SET_CLOCK:
+            return plus(low, -CLOCK_MARGIN), plus(high, CLOCK_MARGIN)
         case FunctionKind.TRUNCATE_DATE:
             return plus(low, -by), high
+        case FunctionKind.LAST_DAY:
+            return low, plus(high, MONTH)
         case FunctionKind.YEAR:
             return _years(low), _years(high)
-        case FunctionKind.UNIX_SECONDS:
-            return low // SECOND, high // SECOND + (high % SECOND != 0)
+        case FunctionKind.UNIX_TIME:
+            return low // by, high // by + (high % by != 0)
         case FunctionKind.ADD_MICROSECONDS:
             return plus(plus(low, by), -OFFSETS_MARGIN), plus(plus(high, by), OFFSETS_MARGIN)
-        case FunctionKind.ADD | FunctionKind.ADD_DAYS:
+        case FunctionKind.ADD_DAYS:
             return plus(low, by), plus(high, by)
+        case _:
+            return None
+
+
+def _number_ends(function: Function, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray] | None:
+    by = int(function.number)
+    match function.kind:
+        case FunctionKind.ADD:
+            return plus(low, by), plus(high, by)
+        case FunctionKind.NEGATE:
+            return negated(low, high)
+        case FunctionKind.MULTIPLY:
+            return low * by, high * by
+        case FunctionKind.SHORTEN:
+            return low, high
+        case FunctionKind.FLOOR:
+            return low // by, high // by
+        case FunctionKind.CEIL:
+            return low // by + (low % by != 0), high // by + (high % by != 0)
         case FunctionKind.DIVIDE:
             return _quotients(low, by), _quotients(high, by)
         case _:

@@ -28,7 +28,8 @@ from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
 from pruning.values.types import INTEGER_BITS, ValueType
 
-SECOND = 1_000_000
+# Days that the last one of a month is after another.
+MONTH = 30
 # Clocks of a zone that changed the side of the date line were set by a day.
 CLOCK_MARGIN = DAY_MICROS
 # The most by which two offsets of a zone differ, which may lie decades apart.
@@ -46,7 +47,11 @@ _CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 class FunctionKind(Enum):
-    """The functions, by their SQL for an argument; the `number` of a truncation is the longest span of its unit."""
+    """The functions, by their SQL for an argument.
+
+    The `number` of a truncation is the longest span of its unit, that of a time since 1970 its microseconds, and that
+    of a decimal, rounded to an integer, the steps of its type from 0 to 1.
+    """
 
     TO_DATE = "CAST({argument} AS DATE)"
     TRUNCATE_TIMESTAMP = "date_trunc('{unit}', {argument})"
@@ -54,10 +59,18 @@ class FunctionKind(Enum):
     YEAR = "year({argument})"
     ADD_DAYS = "date_add({argument}, {number})"
     ADD_MICROSECONDS = "{argument} + {number} microseconds"
-    UNIX_SECONDS = "unix_timestamp({argument})"
+    SET_CLOCK = "CAST({argument} AS {unit})"
+    LAST_DAY = "last_day({argument})"
+    UNIX_TIME = "{unit}({argument})"
     ADD = "{argument} + {number}"
+    NEGATE = "-{argument}"
+    MULTIPLY = "{argument} * {number}"
     DIVIDE = "{argument} DIV {number}"
     FLOOR_DIVIDE = "floor({argument} / {number})"
+    CEIL_DIVIDE = "ceil({argument} / {number})"
+    FLOOR = "floor({argument})"
+    CEIL = "ceil({argument})"
+    SHORTEN = "CAST({argument} AS {result})"
     TEXT = "CAST({argument} AS STRING)"
     DATE_TEXT = "date_format({argument}, '{unit}')"
     PREFIX = "substring({argument}, 1, {number})"
@@ -92,11 +105,12 @@ class Function:
         """The function of an argument, as SQL writes it."""
         if self.kind is FunctionKind.OR_CONSTANT and self.text:
             return self.text.replace(ARGUMENT, argument)
-        return self.kind.value.format(argument=argument, number=self.number, unit=self.unit)
+        result = str(self.result).upper()
+        return self.kind.value.format(argument=argument, number=self.number, unit=self.unit, result=result)
 
     @property
     def keeps_order(self) -> bool:
-        """False where a greater value may give a lesser result, as 10 gives the text '10', which is below '9'."""
+        """False where values of a range of results lie in no range, as 10 gives the text '10', which is below '9'."""
         return self.kind not in {FunctionKind.TEXT, FunctionKind.DATE_TEXT, FunctionKind.OR_CONSTANT}
 
     @property
@@ -107,11 +121,13 @@ class Function:
                 return float(DAY_MICROS)
             case FunctionKind.YEAR:
                 return 365.0
-            case FunctionKind.UNIX_SECONDS:
-                return float(SECOND)
+            case FunctionKind.LAST_DAY:
+                return 31.0
+            case FunctionKind.UNIX_TIME | FunctionKind.FLOOR | FunctionKind.CEIL:
+                return self.number
             case FunctionKind.TRUNCATE_TIMESTAMP | FunctionKind.TRUNCATE_DATE | FunctionKind.DATE_TEXT:
                 return self.number
-            case FunctionKind.DIVIDE | FunctionKind.FLOOR_DIVIDE:
+            case FunctionKind.DIVIDE | FunctionKind.FLOOR_DIVIDE | FunctionKind.CEIL_DIVIDE:
                 return max(1.0, self.number)
             case _:
                 return 1.0
@@ -149,41 +165,80 @@ class Function:
         )
 
     def ends(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
-        """The least value that gives at least each low, and the greatest that gives at most each high."""
+        """The least and the greatest value whose result lies between each low and its high."""
+        return self._ends_of_moments(lows, highs) if self.source.is_temporal else self._ends_of_numbers(lows, highs)
+
+    def _ends_of_moments(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
+        by = int(self.number)
         match self.kind:
             case FunctionKind.TO_DATE:
                 margin = ZONE_MARGIN if self.source.name == "timestamp" else 0
                 return plus(_times(lows, DAY_MICROS), -margin), plus(_times(highs, DAY_MICROS), DAY_MICROS - 1 + margin)
             case FunctionKind.TRUNCATE_TIMESTAMP:
-                return plus(lows, -CLOCK_MARGIN), plus(highs, int(self.number) + CLOCK_MARGIN)
+                return plus(lows, -CLOCK_MARGIN), plus(highs, by + CLOCK_MARGIN)
+            case FunctionKind.SET_CLOCK:
+                return plus(lows, -CLOCK_MARGIN), plus(highs, CLOCK_MARGIN)
             case FunctionKind.TRUNCATE_DATE:
-                return lows, plus(highs, int(self.number))
+                return lows, plus(highs, by)
+            case FunctionKind.LAST_DAY:
+                return plus(lows, -MONTH), highs
             case FunctionKind.YEAR:
                 return _first_day(lows), _first_day(highs, following=1)
-            case FunctionKind.UNIX_SECONDS:
+            case FunctionKind.UNIX_TIME:
                 # Spark cuts the fraction of a second off, also of times before 1970.
-                return plus(_times(lows, SECOND), 1 - SECOND), plus(_times(highs, SECOND), SECOND - 1)
+                return plus(_times(lows, by), 1 - by), plus(_times(highs, by), by - 1)
             case FunctionKind.ADD_MICROSECONDS:
                 # Days of an interval are those of the local time.
-                by = -int(self.number)
-                return plus(plus(lows, by), -OFFSETS_MARGIN), plus(plus(highs, by), OFFSETS_MARGIN)
-            case FunctionKind.ADD | FunctionKind.ADD_DAYS:
-                return plus(lows, -int(self.number)), plus(highs, -int(self.number))
+                return plus(plus(lows, -by), -OFFSETS_MARGIN), plus(plus(highs, -by), OFFSETS_MARGIN)
+            case FunctionKind.ADD_DAYS:
+                return plus(lows, -by), plus(highs, -by)
+            case _:
+                raise ValueError(f"found {self.kind}, expected a function of moments whose results are numbers")
+
+    def _ends_of_numbers(self, lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
+        by = int(self.number)
+        match self.kind:
+            case FunctionKind.ADD:
+                return plus(lows, -by), plus(highs, -by)
+            case FunctionKind.NEGATE:
+                return negated(lows, highs)
+            case FunctionKind.SHORTEN:
+                return lows, highs
+            case FunctionKind.MULTIPLY:
+                low, high = lows // by + (lows % by != 0), highs // by
+                return np.where(lows == LEAST, LEAST, low), np.where(highs == GREATEST, GREATEST, high)
+            case FunctionKind.FLOOR:
+                return _times(lows, by), plus(_times(highs, by), by - 1)
+            case FunctionKind.CEIL:
+                return plus(_times(lows, by), 1 - by), _times(highs, by)
             case FunctionKind.DIVIDE:
-                by = int(self.number)
                 low, high = _times(lows, by), _times(highs, by)
                 # The remainder is cut off towards 0.
                 return np.where(lows > 0, low, plus(low, 1 - by)), np.where(highs < 0, high, plus(high, by - 1))
             case FunctionKind.FLOOR_DIVIDE:
                 return _quotient_ends(lows, highs, float(self.number))
+            case FunctionKind.CEIL_DIVIDE:
+                # The least integer above a quotient is the greatest below that of the other sign, which loses no bit.
+                return negated(*_quotient_ends(*negated(lows, highs), float(self.number)))
             case _:
-                raise ValueError(f"found {self.kind}, expected a function whose results are numbers")
+                raise ValueError(f"found {self.kind}, expected a function of numbers whose results are numbers")
 
     @property
     def margins(self) -> tuple[int, int]:
         """Counts of the least and the greatest values of `source` on which it may raise an error, wrap or give NULL."""
-        by = int(self.number)
+        by, (least, greatest) = int(self.number), bounds_of(self.source)
         match self.kind:
+            case FunctionKind.NEGATE:
+                below, above = 1, 0
+            case FunctionKind.MULTIPLY:
+                below, above = -least - -least // by, greatest - greatest // by
+            case FunctionKind.SHORTEN:
+                low, high = bounds_of(self.result)
+                below, above = low - least, greatest - high
+            case FunctionKind.SET_CLOCK:
+                below, above = CLOCK_MARGIN, CLOCK_MARGIN
+            case FunctionKind.LAST_DAY:
+                below, above = 0, MONTH
             case FunctionKind.ADD | FunctionKind.ADD_DAYS:
                 below, above = max(0, -by), max(0, by)
             case FunctionKind.ADD_MICROSECONDS:
@@ -248,6 +303,12 @@ def _within_type(ranges: RangeSet) -> RangeSet:
 def plus(values: IntArray, by: int) -> IntArray:
     """Each value and a number, within int64."""
     return np.minimum(values, GREATEST - by) + by if by >= 0 else np.maximum(values, LEAST - by) + by
+
+
+def negated(lows: IntArray, highs: IntArray) -> tuple[IntArray, IntArray]:
+    """The ends of the same values with the other sign; an open end stays open."""
+    low, high = (-np.maximum(each, LEAST + 1) for each in (highs, lows))
+    return np.where(highs == GREATEST, LEAST, low), np.where(lows == LEAST, GREATEST, high)
 
 
 def _times(values: IntArray, by: int) -> IntArray:

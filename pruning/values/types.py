@@ -76,6 +76,11 @@ class ValueType:
         return self.name in FLOATS
 
     @property
+    def is_temporal(self) -> bool:
+        """True for dates and both timestamps."""
+        return self.name in TEMPORAL
+
+    @property
     def is_integer(self) -> bool:
         """True for the four integer widths."""
         return self.name in INTEGER_BITS

@@ -11,11 +11,12 @@ from pruning.query.key_functions import KeyPath, key_path
 from pruning.query.plan import Project
 from pruning.values.coercion import Coerced, coerce
 from pruning.values.domain import Domain
-from pruning.values.functions import preimage
+from pruning.values.functions import FunctionKind, preimage
 from pruning.values.types import ValueType
 
 pytestmark = pytest.mark.spark
 
+CENTS = "cast(n / 100 AS decimal(12,2)) AS p"
 LONGS = [0, 1, -1, 999, 1000, 1001, -999, -1000, -1001, 123_456_789, -123_456_789]
 MOST = (1 << 63) - 1
 ENDS = [MOST, -MOST - 1, MOST - 1, 1 << 53, (1 << 53) + 1, -(1 << 53) - 1, 1 << 62]
@@ -23,7 +24,10 @@ DAYS = [0, -1, 1, 58, 59, 60, 364, 365, 19_783, -141_427, -141_428, -719_162, 2_
 TEXTS = ["", "a", "ab", "abc", "abcd", "äöü", "日本語", "😀😀😀", "C0000017", "C0000018", "\x7f", "\uffff\uffff"]
 FUNCTIONS = {
     "long": ("n DIV 1", "n DIV 1000", "n DIV 7", "floor(n / 1000)", "floor(n / 0.5D)", "CAST(n AS STRING)"),
-    "small": ("i + 17", "17 + i", "i - 17", "i DIV 10", "floor(i / 10)", "CAST(i AS STRING)"),
+    "quotient": ("ceil(n / 1000)", "ceil(n / 0.5D)", "ceil(n / 7)", "coalesce(n, 5)"),
+    "small": ("i + 17", "17 + i", "i - 17", "17 - i", "-i", "i DIV 10", "floor(i / 10)", "CAST(i AS STRING)"),
+    "product": ("i * 2", "7 * i", "ceil(i / 10)", "-i * 3 + 1", "CAST(CAST(i AS BIGINT) DIV 2 AS INT)"),
+    "decimal": ("floor(p)", "ceil(p)", "floor(CAST(p AS DECIMAL(15, 3)))"),
     "date": (
         "date_add(d, 30)",
         "date_sub(d, 30)",
@@ -33,11 +37,19 @@ FUNCTIONS = {
         "trunc(d, 'MM')",
         "trunc(d, 'QUARTER')",
         "trunc(d, 'yy')",
+        "last_day(d)",
+        "last_day(date_add(d, 30))",
         "year(trunc(d, 'MM'))",
         "CAST(d AS STRING)",
         "date_format(d, 'yyyy/MM')",
     ),
-    "local": ("CAST(l AS DATE)", "year(l)", "trunc(CAST(l AS DATE), 'MM')"),
+    "local": (
+        "CAST(l AS DATE)",
+        "year(l)",
+        "trunc(CAST(l AS DATE), 'MM')",
+        "l + INTERVAL 1 DAY",
+        "l - INTERVAL 90 MINUTES",
+    ),
     "text": ("substring(s, 1, 3)", "substring(s, 0, 2)", "left(s, 1)", "substring(s, 1, 100)"),
 }
 MOMENT_FUNCTIONS = (
@@ -61,6 +73,11 @@ MOMENT_FUNCTIONS = (
     "unix_timestamp(t)",
     "to_unix_timestamp(t)",
     "unix_seconds(t)",
+    "unix_millis(t)",
+    "unix_micros(t)",
+    "CAST(t AS TIMESTAMP_NTZ)",
+    "CAST(t + INTERVAL 1 DAY AS TIMESTAMP_NTZ)",
+    "last_day(to_date(t))",
     "date_add(to_date(t), 3)",
     "trunc(to_date(t), 'MM')",
     "date_format(t, 'yyyy-MM-dd')",
@@ -69,7 +86,14 @@ MOMENT_FUNCTIONS = (
     "date_format(to_date(t), 'dd.MM.yyyy')",
     "CAST(to_date(t) AS STRING)",
 )
-CODES = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
+# A wall clock as if it were one of UTC.
+CODES = {
+    "date": "unix_date({})",
+    "timestamp": "unix_micros({})",
+    "timestamp_ntz": "unix_micros(CAST(CAST({} AS STRING) || 'Z' AS TIMESTAMP))",
+}
+# Functions of wall clocks that the time zone of the session makes.
+CLOCK_FUNCTIONS = ("CAST(l AS TIMESTAMP)", "date_trunc('DAY', l)", "unix_timestamp(CAST(l AS TIMESTAMP))")
 
 
 def paths_of(spark, table: str, functions: Sequence[str]) -> dict[str, KeyPath]:
@@ -114,6 +138,9 @@ def test_functions_of_numbers_dates_and_texts(spark, stored, conf):
     conf("spark.sql.session.timeZone", "UTC")
     cases = {
         "long": ("bigint", "n", [(each,) for each in LONGS + ENDS], "n bigint", ["n"]),
+        "quotient": ("bigint", "n", [(each,) for each in LONGS + ENDS], "n bigint", ["n"]),
+        "decimal": ("decimal(12,2)", "p", [(each,) for each in LONGS], "n bigint", [CENTS]),
+        "product": ("int", "i", [(each,) for each in LONGS], "n bigint", ["cast(n AS int) AS i"]),
         "small": ("int", "i", [(each,) for each in LONGS], "n bigint", ["cast(n AS int) AS i"]),
         "date": ("date", "unix_date(d)", [(each,) for each in DAYS], "n int", ["date_from_unix_date(n) AS d"]),
         "local": (
@@ -128,33 +155,66 @@ def test_functions_of_numbers_dates_and_texts(spark, stored, conf):
     for name, (type_, value, values, schema, columns) in cases.items():
         table = stored(f"of_{name}", spark.createDataFrame(values, schema), columns)
         paths = paths_of(spark, table, FUNCTIONS[name])
-        assert_values_lie_in_preimages(paths, ValueType(type_), results(spark, table, value, paths))
+        assert_values_lie_in_preimages(paths, ValueType.parse(type_), results(spark, table, value, paths))
 
 
-# Zones whose clocks skipped a day, changed at midnight, or differ most from UTC.
+def test_every_function_of_the_table_is_tried(spark, stored):
+    columns = ["id AS n", "cast(id AS int) AS i", "cast(id AS decimal(12,2)) AS p", "cast(id AS string) AS s"]
+    columns += ["timestamp_micros(id) AS t", "cast(timestamp_micros(id) AS timestamp_ntz) AS l", "current_date() AS d"]
+    table = stored("of_each", spark.range(1), columns)
+    tried = [*(each for texts in FUNCTIONS.values() for each in texts), *MOMENT_FUNCTIONS, *CLOCK_FUNCTIONS]
+    paths = paths_of(spark, table, tried).values()
+    assert {*FunctionKind} == {each.kind for path in paths for each in path.functions}
+
+
+# Zones whose clocks skipped a day, changed at midnight, went back over it, had seconds, or differ most from UTC.
 STRANGE = [
     "UTC",
     "Pacific/Apia",
     "Pacific/Kanton",
     "Pacific/Kwajalein",
     "America/Sao_Paulo",
+    "America/St_Johns",
     "Asia/Manila",
     "Africa/Monrovia",
     "+18:00",
 ]
+# Years 0, 1494 (before the calendar of 1582), 1621, and those that need six digits.
+FAR = [-62_200_000_000, -15_000_000_000, -11_000_000_000, 1 << 42, -(1 << 42)]
+
+
+def seconds_of(rules) -> tuple[list[int], int]:
+    """Seconds at which the clocks of a zone changed, all at which they went back to another day, and their number."""
+    transitions = rules.getTransitions()
+    every = [transitions[at] for at in range(transitions.size())]
+    back = [
+        each
+        for each in every
+        if each.getDateTimeAfter().toLocalDate().toEpochDay() < each.getDateTimeBefore().toLocalDate().toEpochDay()
+    ]
+    return [each.toEpochSecond() for each in [*every[:: 1 + len(every) // 8], *back[:8]]], len(back)
 
 
 @pytest.mark.parametrize("takes_all", [False, pytest.param(True, marks=pytest.mark.full)], ids=["strange", "all"])
 def test_functions_of_moments_in_every_zone(spark, stored, conf, takes_all):
-    table = stored("moments", spark.range(1), ["timestamp_micros(id) AS t"])
-    paths = paths_of(spark, table, MOMENT_FUNCTIONS)
-    zone_ids = spark._jvm.java.time.ZoneId
+    instants = stored("moments", spark.range(1), ["timestamp_micros(id) AS t"])
+    clocks = stored("clocks", spark.range(1), ["cast(timestamp_micros(id) AS timestamp_ntz) AS l"])
+    of_instants, of_clocks = paths_of(spark, instants, MOMENT_FUNCTIONS), paths_of(spark, clocks, CLOCK_FUNCTIONS)
+    zone_ids, went_back, had_seconds = spark._jvm.java.time.ZoneId, 0, 0
+    long_ago = spark._jvm.java.time.Instant.ofEpochSecond(-(1 << 32))
     for number, zone in enumerate(sorted(zone_ids.getAvailableZoneIds()) if takes_all else STRANGE):
         conf("spark.sql.session.timeZone", zone)
-        transitions = zone_ids.of(zone).getRules().getTransitions()
-        known = [transitions[at].toEpochSecond() for at in range(0, transitions.size(), 1 + transitions.size() // 8)]
-        moments = [0, -1, 1_700_000_000, -11_000_000_000, *(second + by for second in known for by in (-1, 0, 1800))]
+        rules = zone_ids.of(zone).getRules()
+        known, count = seconds_of(rules)
+        went_back += count
+        had_seconds += rules.getOffset(long_ago).getTotalSeconds() % 60 > 0
+        moments = [0, -1, 1_700_000_000, *FAR, *(second + by for second in known for by in (-1, 0, 1800))]
         rows = spark.createDataFrame([(each * 1_000_000 + number,) for each in moments], "n bigint")
         rows.selectExpr("timestamp_micros(n) AS t").createOrReplaceTempView("moments")
-        found = results(spark, table, "unix_micros(t)", paths)
-        assert_values_lie_in_preimages(paths, ValueType("timestamp"), found)
+        rows.selectExpr("cast(timestamp_micros(n) AS timestamp_ntz) AS l").createOrReplaceTempView("clocks")
+        found = results(spark, instants, "unix_micros(t)", of_instants)
+        assert_values_lie_in_preimages(of_instants, ValueType("timestamp"), found)
+        found = results(spark, clocks, CODES["timestamp_ntz"].format("l"), of_clocks)
+        assert_values_lie_in_preimages(of_clocks, ValueType("timestamp_ntz"), found)
+    assert went_back
+    assert had_seconds

@@ -32,18 +32,23 @@ ROWS = {
     "And": "b AND x > 1",
     "CaseWhen": "CASE WHEN b THEN l WHEN x > 1 THEN l * 0.5D END",
     "Cast": "CAST(x AS STRING)",
+    "Ceil": "ceil(x)",
     "Coalesce": "coalesce(s, upper(s))",
     "Concat": "concat(s, s)",
     "Contains": "contains(s, 'o')",
     "CreateArray": "array(l, k)",
     "CreateNamedStruct": "named_struct('one', l)",
+    "DateAdd": "date_add(d, 30)",
     "DateDiff": "datediff(d, DATE '2020-01-01')",
+    "DateFormatClass": "date_format(ts, 'yyyy-MM-dd')",
+    "DateSub": "date_sub(d, i)",
     "DayOfMonth": "dayofmonth(d)",
     "DayOfWeek": "dayofweek(d)",
     "Divide": "n / 7",
     "EndsWith": "s LIKE '%r'",
     "EqualNullSafe": "x <=> f",
     "EqualTo": "x = f",
+    "Floor": "floor(l / 7)",
     "GetMapValue": "p['no number']",
     "GetStructField": "r.y",
     "GreaterThan": "x > f",
@@ -56,6 +61,7 @@ ROWS = {
     "IsNaN": "isnan(x)",
     "IsNotNull": "l IS NOT NULL",
     "IsNull": "l IS NULL",
+    "LastDay": "last_day(d)",
     "Least": "least(x, f)",
     "Length": "length(s)",
     "LessThan": "x < f",
@@ -74,8 +80,14 @@ ROWS = {
     "StringTrim": "trim(s)",
     "Substring": "substring(s, -3, 2)",
     "Subtract": "m - m",
+    "ToUnixTimestamp": "to_unix_timestamp(ts)",
+    "TruncDate": "trunc(d, 'MM')",
     "TryEval": "try_add(d, INTERVAL 1 YEAR)",
     "UnaryMinus": "-x",
+    "UnixMicros": "unix_micros(ts)",
+    "UnixMillis": "unix_millis(ts)",
+    "UnixSeconds": "unix_seconds(ts)",
+    "UnixTimestamp": "unix_timestamp(ts)",
     "Upper": "upper(s)",
     "Year": "year(d)",
 }
@@ -93,6 +105,8 @@ FORMS = (
     ),
     *("CAST(i AS DECIMAL(12, 1))", "CAST(ts AS DATE)", "CAST(d AS STRING)", "CAST(ts AS STRING)", "CAST(b AS STRING)"),
     *("CAST(b AS DOUBLE)", "CAST(f AS DOUBLE)", "abs(wide)", "-wide", "m + m", "x * f", "n - 1", "round(f, -3)"),
+    *("trunc(d, 'week')", "trunc(d, 'YEAR')", "trunc(d, 'none')"),
+    *("floor(wide)", "ceil(wide)", "ceil(m)", "floor(f)", "date_format(ts, 'yyyyMM')", "date_format(ts, 'yyyy')"),
 )
 GROUPS = {
     "aggregate.AggregateExpression": "count(*)",
@@ -159,9 +173,17 @@ RAISING = {
     "make_date(i, 1, 1)": "make_date(i, 1, 1)",
     "d + INTERVAL 1 YEAR": "date_add_yminterval(d, ",
     "ts + INTERVAL 1 DAY": "ts + ",
+    "date_trunc('HOUR', ts)": "date_trunc('HOUR', ts)",
+    "date_format(ts, s)": "date_format(ts, s)",
+    "date_format(d, 'yyyy')": "a cast",
+    "unix_timestamp(d)": "unix_timestamp(d, ",
+    "trunc(d, 'QUARTER')": "trunc(d, 'QUARTER')",
     "(SELECT l FROM nasty)": "a subquery that may give several rows",
 }
-WITHOUT_ANSI = {"raise_error(s)", "element_at(a, i)", "map(i, l, k, l)", "assert_true(b)", "(SELECT l FROM nasty)"}
+WITHOUT_ANSI = {
+    *("raise_error(s)", "element_at(a, i)", "map(i, l, k, l)", "assert_true(b)", "(SELECT l FROM nasty)"),
+    *("date_trunc('HOUR', ts)", "trunc(d, 'QUARTER')"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -259,3 +281,22 @@ def test_mode_of_a_view_counts_not_that_of_the_session(spark, conf, made, read):
         assert (["an addition, l + 1"] if made == "true" else []) == raising(spark.sql("SELECT * FROM moded"))
     finally:
         spark.catalog.dropTempView("moded")
+
+
+# The second, the day, the year or the quarter of the least moments begins before them.
+@pytest.mark.usefixtures("nasty")
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/St_Johns"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(f"date_trunc('{unit}', ts)" for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")),
+        "trunc(d, 'QUARTER')",
+    ],
+)
+def test_the_units_of_the_least_moments_overflow(spark, conf, ansi, zone, expression):
+    conf(ANSI, ansi)
+    conf("spark.sql.session.timeZone", zone)
+    with pytest.raises(Exception, match="overflow"):
+        spark.sql(f"SELECT count({expression}) FROM nasty WHERE l < -1 OR i < -1").collect()
+    assert spark.sql(f"SELECT count({expression}) FROM nasty WHERE l > -2 AND i > -2").collect()

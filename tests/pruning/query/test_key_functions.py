@@ -14,6 +14,7 @@ from tests.pruning.plans import call, column
 
 AT, DAY, ID, CODE = column(0, "timestamp"), column(1, "date"), column(2, "bigint"), column(3, "string")
 LOCAL, SMALL, WEIGHT = column(4, "timestamp_ntz"), column(5, "int"), column(6, "double")
+PRICE = column(7, "decimal(12,2)")
 
 
 def text(value: str) -> Expression:
@@ -43,6 +44,23 @@ RECOGNISED = [
     (call("Subtract", ID, number("5", "bigint")), "x + -5", "bigint"),
     (call("IntegralDivide", cast(SMALL, "bigint"), number("1000", "bigint")), "x DIV 1000", "bigint"),
     (call("Floor", call("Divide", cast(ID, "double"), number("7.5", "double"))), "floor(x / 7.5)", "bigint"),
+    (call("UnixMillis", AT), "unix_millis(x)", "bigint"),
+    (call("LastDay", DAY), "last_day(x)", "date"),
+    (cast(AT, "timestamp_ntz"), "CAST(x AS TIMESTAMP_NTZ)", "timestamp_ntz"),
+    (
+        call("TruncTimestamp", text("DAY"), cast(LOCAL, "timestamp")),
+        "date_trunc('DAY', CAST(x AS TIMESTAMP))",
+        "timestamp",
+    ),
+    (call("TimestampAddInterval", LOCAL, number("60", "")), "x + 60 microseconds", "timestamp_ntz"),
+    (call("UnaryMinus", SMALL), "-x", "int"),
+    (call("Subtract", number("5", "bigint"), ID), "-x + 5", "bigint"),
+    (call("Multiply", number("2", "bigint"), ID), "x * 2", "bigint"),
+    (call("Multiply", ID, number("2", "bigint")), "x * 2", "bigint"),
+    (cast(ID, "int"), "CAST(x AS INT)", "int"),
+    (call("Ceil", call("Divide", cast(ID, "double"), number("7.5", "double"))), "ceil(x / 7.5)", "bigint"),
+    (call("Floor", PRICE), "floor(x)", "decimal(11,0)"),
+    (call("Ceil", PRICE), "ceil(x)", "decimal(11,0)"),
     (cast(SMALL, "string"), "CAST(x AS STRING)", "string"),
     (cast(DAY, "string"), "date_format(x, 'yyyy-MM-dd')", "string"),
     (call("DateFormatClass", AT, text("yyyyMM")), "date_format(CAST(x AS DATE), 'yyyyMM')", "string"),
@@ -65,7 +83,7 @@ RECOGNISED = [
 def test_functions_of_the_table(key, sql, type_):
     path = key_path(key)
     assert path is not None
-    assert (sql, ValueType(type_)) == (functions_sql(path.functions, "x"), path.type)
+    assert (sql, ValueType.parse(type_)) == (functions_sql(path.functions, "x"), path.type)
     assert key.columns == {path.column}
     # The keys of a function are no values of the column.
     assert probed_column(key) is None
@@ -83,6 +101,13 @@ def test_functions_of_the_table(key, sql, type_):
         call("DateFormatClass", AT, text("yyyy-MM-dd HH:mm")),
         call("Year", AT),
         call("UnixTimestamp", CODE, text("yyyy")),
+        call("LastDay", AT),
+        call("UnaryMinus", WEIGHT),
+        call("Multiply", ID, number("0", "bigint")),
+        call("Multiply", ID, ID),
+        call("Ceil", WEIGHT),
+        call("Floor", column(7, "decimal(20,2)")),
+        call("Subtract", number("None", "bigint"), ID),
         call("DateAdd", DAY, SMALL),
         call("TimestampAddInterval", AT, number("1 days", "interval")),
         call("Add", ID, column(7, "bigint")),
@@ -101,7 +126,6 @@ def test_functions_of_the_table(key, sql, type_):
         cast(CODE, "date"),
         cast(AT, "string"),
         cast(WEIGHT, "string"),
-        cast(ID, "int"),
         call("Year", column(7, "interval")),
         call("Coalesce", ID, column(7, "bigint")),
         call("Coalesce", ID, number("0", "int")),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+from calendar import monthrange
+from decimal import Decimal
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
@@ -112,7 +115,7 @@ def test_truncated_days(date, other):
 
 @given(LONGS, LONGS)
 def test_seconds_are_cut_down_or_towards_zero(value, other):
-    functions = (Function(FunctionKind.UNIX_SECONDS, TIMESTAMP, BIGINT),)
+    functions = (Function(FunctionKind.UNIX_TIME, TIMESTAMP, BIGINT, 1_000_000, "unix_seconds"),)
     for result in (value // 1_000_000, abs(value) // 1_000_000 * (1 if value >= 0 else -1)):
         assert agree(functions, value, result, (other, other // 1_000_000))
 
@@ -143,6 +146,49 @@ def test_sums_that_wrap(value, number, other):
 def test_sums_of_long_integers_that_wrap(value, number, other):
     functions = (Function(FunctionKind.ADD, BIGINT, BIGINT, number),)
     assert agree(functions, value, wrapped(value + number, 64), (other, wrapped(other + number, 64)))
+
+
+@given(INTS, INTS)
+def test_negative_integers_that_wrap(value, other):
+    functions = (Function(FunctionKind.NEGATE, INT, INT),)
+    assert agree(functions, value, wrapped(-value, 32), (other, wrapped(-other, 32)))
+
+
+@given(INTS, st.integers(1, 1 << 20), INTS)
+def test_products_that_wrap(value, number, other):
+    functions = (Function(FunctionKind.MULTIPLY, INT, INT, number),)
+    assert agree(functions, value, wrapped(value * number, 32), (other, wrapped(other * number, 32)))
+
+
+@given(LONGS, LONGS)
+def test_integers_of_fewer_bits_that_wrap(value, other):
+    functions = (Function(FunctionKind.SHORTEN, BIGINT, INT),)
+    assert agree(functions, value, wrapped(value, 32), (other, wrapped(other, 32)))
+
+
+@given(st.integers(-(10**11), 10**11), st.integers(-(10**11), 10**11))
+def test_the_integers_beside_a_decimal(cents, other):
+    decimal, whole = ValueType("decimal", 12, 2), ValueType("decimal", 11, 0)
+    value, another = (Decimal(each).scaleb(-2) for each in (cents, other))
+    for kind, rounded in ((FunctionKind.FLOOR, math.floor), (FunctionKind.CEIL, math.ceil)):
+        functions = (Function(kind, decimal, whole, 100),)
+        assert agree(functions, value, rounded(value), (another, rounded(another)))
+
+
+@given(st.dates(), st.dates())
+def test_last_days_of_months(date, other):
+    functions = (Function(FunctionKind.LAST_DAY, DATE, DATE),)
+    last, another = (each.replace(day=monthrange(each.year, each.month)[1]) for each in (date, other))
+    assert agree(functions, date, last, (other, another))
+
+
+@given(MOMENTS, ZONES, MOMENTS, ZONES)
+def test_clocks_of_any_zone(moment, zone, other, another_zone):
+    clock, another = (local(*each).replace(tzinfo=None) for each in ((moment, zone), (other, another_zone)))
+    of_clock = moment, other
+    assert agree((Function(FunctionKind.SET_CLOCK, TIMESTAMP, NTZ),), of_clock[0], clock, (of_clock[1], another))
+    instants = [(EPOCH + dt.timedelta(microseconds=each)) for each in of_clock]
+    assert agree((Function(FunctionKind.SET_CLOCK, NTZ, TIMESTAMP),), clock, instants[0], (another, instants[1]))
 
 
 @given(MOMENTS, st.integers(-(1 << 50), 1 << 50), MOMENTS)

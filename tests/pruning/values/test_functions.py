@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+from calendar import monthrange
 from collections.abc import Callable
 from decimal import Decimal
 from zoneinfo import ZoneInfo, available_timezones
@@ -22,6 +24,7 @@ BIGINT, INT, STRING, DATE = map(ValueType, ("bigint", "int", "string", "date"))
 NTZ, TIMESTAMP = ValueType("timestamp_ntz"), ValueType("timestamp")
 LONGS = st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-5000, 5000))
 INTS = st.one_of(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-50, 50))
+DECIMAL, WHOLE = ValueType("decimal", 12, 2), ValueType("decimal", 11, 0)
 TEXTS = st.text(max_size=6)
 NUMBERS = st.integers(-1000, 1000)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -77,6 +80,64 @@ def test_sums_of_integers_wrap_or_raise(value, number, other):
 def test_sums_of_long_integers(value, number, other):
     function = Function(FunctionKind.ADD, BIGINT, BIGINT, number)
     assert holds(function, value, wrapped(value + number, 64), other)
+
+
+@given(INTS, INTS)
+def test_negative_integers_wrap_or_raise(value, other):
+    function = Function(FunctionKind.NEGATE, INT, INT)
+    assert holds(function, value, wrapped(-value), wrapped(-other))
+    assert function.preimage(Domain.of(INT, other)).contains(-(1 << 31))
+    if value not in (-other, -(1 << 31)):
+        assert not function.preimage(Domain.of(INT, other)).contains(value)
+
+
+@given(LONGS, LONGS)
+def test_negative_long_integers(value, other):
+    assert holds(Function(FunctionKind.NEGATE, BIGINT, BIGINT), value, wrapped(-value, 64), other)
+
+
+@given(LONGS, st.integers(1, 1 << 40), LONGS)
+def test_products_wrap_or_raise(value, number, other):
+    function = Function(FunctionKind.MULTIPLY, BIGINT, BIGINT, number)
+    result = wrapped(value * number, 64)
+    assert holds(function, value, result, other)
+    if result != value * number:
+        assert function.preimage(Domain.of(BIGINT, other)).contains(value)
+    elif result != other:
+        assert not function.preimage(Domain.of(BIGINT, other)).contains(value)
+
+
+@given(LONGS, LONGS, INTS)
+def test_integers_of_fewer_bits_wrap_or_raise(value, other, key):
+    function = Function(FunctionKind.SHORTEN, BIGINT, INT)
+    assert holds(function, value, wrapped(value), wrapped(other))
+    if wrapped(value) != value:
+        assert function.preimage(Domain.of(INT, key)).contains(value)
+    elif value != key:
+        assert not function.preimage(Domain.of(INT, key)).contains(value)
+
+
+@given(LONGS, st.floats(1e-6, 1e12), LONGS)
+def test_the_integer_above_a_division_of_doubles(value, divisor, other):
+    function = Function(FunctionKind.CEIL_DIVIDE, BIGINT, BIGINT, divisor)
+    result = max(-(1 << 63), min((1 << 63) - 1, math.ceil(float(value) / divisor)))
+    assert holds(function, value, result, other)
+
+
+def test_the_integer_above_an_exact_division():
+    found = Function(FunctionKind.CEIL_DIVIDE, BIGINT, BIGINT, 10.0).preimage(Domain.of(BIGINT, 3, -1))
+    inside, outside = (21, 30, -19, -10), (20, 31, -20, -9, 0)
+    assert all(map(found.contains, inside))
+    assert not any(map(found.contains, outside))
+
+
+@pytest.mark.parametrize(("kind", "rounded"), [(FunctionKind.FLOOR, math.floor), (FunctionKind.CEIL, math.ceil)])
+@given(st.decimals(-9_999_999_999, 9_999_999_999, places=2), st.integers(-9_999_999_999, 9_999_999_999))
+def test_the_integer_beside_a_decimal(kind, rounded, value, other):
+    function = Function(kind, DECIMAL, WHOLE, 100)
+    assert holds(function, value, rounded(value), other)
+    if rounded(value) != other:
+        assert not function.preimage(Domain.of(WHOLE, other)).contains(value)
 
 
 @given(LONGS, st.lists(LONGS, max_size=3))
@@ -202,6 +263,14 @@ def test_years(date):
     assert not function.preimage(Domain.of(INT, date.year - 1, date.year + 1)).contains(date)
 
 
+@given(st.dates(), st.dates())
+def test_last_days_of_months(date, other):
+    last = date.replace(day=monthrange(date.year, date.month)[1])
+    function = Function(FunctionKind.LAST_DAY, DATE, DATE)
+    assert holds(function, date, last, other)
+    assert not function.preimage(Domain.of(DATE, date - dt.timedelta(days=1))).contains(date)
+
+
 @given(st.datetimes(), st.dates())
 def test_dates_of_local_times(moment, other):
     assert holds(Function(FunctionKind.TO_DATE, NTZ, DATE), moment, moment.date(), other)
@@ -224,6 +293,15 @@ MOMENTS = st.integers(-62_050_000_000_000_000, 253_402_200_000_000_000).map(
 def test_dates_of_instants_in_any_zone(moment, zone, other):
     local = moment.astimezone(ZoneInfo(zone))
     assert holds(Function(FunctionKind.TO_DATE, TIMESTAMP, DATE), moment, local.date(), other)
+
+
+@given(MOMENTS, ZONES, st.booleans())
+def test_clocks_of_any_zone(moment, zone, is_read):
+    clock = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    if is_read:
+        assert holds(Function(FunctionKind.SET_CLOCK, TIMESTAMP, NTZ), moment, clock)
+    else:
+        assert holds(Function(FunctionKind.SET_CLOCK, NTZ, TIMESTAMP), clock, moment)
 
 
 TRUNCATED: dict[str, tuple[int, Callable[[dt.datetime], dt.datetime]]] = {
@@ -253,7 +331,7 @@ def test_clocks_may_be_set_by_a_day():
 
 @given(LONGS)
 def test_seconds_are_cut_towards_zero_or_down(value):
-    function = Function(FunctionKind.UNIX_SECONDS, TIMESTAMP, BIGINT)
+    function = Function(FunctionKind.UNIX_TIME, TIMESTAMP, BIGINT, 1_000_000, "unix_seconds")
     assert holds(function, value, cut(value, 1_000_000))
     assert holds(function, value, value // 1_000_000)
 
@@ -277,7 +355,10 @@ def test_keys_that_no_value_has_and_all_keys(kind):
         FunctionKind.YEAR: (DATE, INT),
         FunctionKind.ADD_DAYS: (DATE, DATE),
         FunctionKind.ADD_MICROSECONDS: (NTZ, NTZ),
-        FunctionKind.UNIX_SECONDS: (TIMESTAMP, BIGINT),
+        FunctionKind.UNIX_TIME: (TIMESTAMP, BIGINT),
+        FunctionKind.SET_CLOCK: (NTZ, TIMESTAMP),
+        FunctionKind.LAST_DAY: (DATE, DATE),
+        FunctionKind.SHORTEN: (BIGINT, INT),
         FunctionKind.TEXT: (INT, STRING),
         FunctionKind.DATE_TEXT: (DATE, STRING),
         FunctionKind.PREFIX: (STRING, STRING),
