@@ -102,6 +102,14 @@ MUTANTS = {
         *("pruning/values/functions.py", "below, above = max(0, -by), max(0, by)\n", "below, above = 0, 0\n"),
         run_of("pruning/values/test_functions.py"),
     ),
+    "products-never-wrap": Mutant(
+        *("pruning/values/functions.py", "-least - -least // by, greatest - greatest // by", "0, 0"),
+        run_of("pruning/values/test_functions.py"),
+    ),
+    "days-end-before-a-longer-text": Mutant(
+        *("pruning/values/date_texts.py", "high[: len(part)], key=text", "high[:4], key=text"),
+        run_of("pruning/values/test_functions.py"),
+    ),
     "a-remainder-is-left-out": Mutant(
         *("pruning/values/functions.py", "np.where(highs < 0, high, plus(high, by - 1))", "high"),
         run_of("pruning/values/test_functions.py"),

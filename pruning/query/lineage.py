@@ -243,7 +243,17 @@ def computed(key: Expression) -> Reason:
     """The reason why the walk does not pass an expression, or what the engine made of a column to compare it."""
     if key.kind == COLLATED:
         return Reason(ReasonCode.COLLATED, str(key))
-    return Reason(ReasonCode.CHAR_PADDED if key.is_padded else ReasonCode.COMPUTED, str(key))
+    return Reason(ReasonCode.CHAR_PADDED if key.is_padded else ReasonCode.COMPUTED, str(key), _of_texts(key))
+
+
+def _of_texts(key: Expression) -> str:
+    """The cause why a cast of a text tells no values of it; empty for any other expression."""
+    to = ValueType.known(key.type) if key.kind == "Cast" and key.children[0].type == "string" else None
+    if to is None:
+        return ""
+    if to.is_temporal:
+        return f"a text that is no {to} may stand between any two, and raise an error"
+    return "texts do not follow the order of numbers, and several are the same number"
 
 
 def stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:

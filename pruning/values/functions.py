@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.coercion import DAY_MICROS, ZONE_MARGIN, coerce
-from pruning.values.date_texts import days_of_texts
+from pruning.values.date_texts import days_between_texts, days_of_texts, follows_days
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
@@ -111,7 +111,9 @@ class Function:
     @property
     def keeps_order(self) -> bool:
         """False where values of a range of results lie in no range, as 10 gives the text '10', which is below '9'."""
-        return self.kind not in {FunctionKind.TEXT, FunctionKind.DATE_TEXT, FunctionKind.OR_CONSTANT}
+        if self.kind is FunctionKind.DATE_TEXT:
+            return follows_days(self.unit)
+        return self.kind not in {FunctionKind.TEXT, FunctionKind.OR_CONSTANT}
 
     @property
     def width(self) -> float:
@@ -153,8 +155,16 @@ class Function:
         return Domain(ranges, keys.null)
 
     def _of_texts(self, texts: RangeSet) -> RangeSet:
-        """The values with these texts; all where the texts are not listed."""
-        if not isinstance(texts.lows, ByteStrings) or not texts.is_points or len(texts) > _MOST_TEXTS:
+        """The values with these texts; all where the texts are not listed, and do not follow the order of days."""
+        texts = texts.span() if self.keeps_order and len(texts) > _MOST_TEXTS else texts
+        if not isinstance(texts.lows, ByteStrings) or not isinstance(texts.highs, ByteStrings):
+            return RangeSet.all(self.source)
+        if self.keeps_order and not texts.is_points:
+            highs: list[bytes | None] = [*items(texts.highs)]
+            if texts.unbounded:
+                highs[-1] = None
+            return days_between_texts(zip(items(texts.lows), highs, strict=True), self.unit)
+        if not texts.is_points or len(texts) > _MOST_TEXTS:
             return RangeSet.all(self.source)
         if self.kind is FunctionKind.DATE_TEXT:
             return days_of_texts(items(texts.lows), self.unit)

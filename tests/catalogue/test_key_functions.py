@@ -22,6 +22,8 @@ EVENTS = (
     "cast(timestamp_seconds(1703030400 + 3600 * id) AS date) AS day",
     "concat('C', lpad(cast(id AS string), 6, '0')) AS code",
     "cast(id / 10 AS decimal(12, 2)) AS price",
+    "cast(id AS string) AS digits",
+    "cast(date_add(date'2023-12-20', cast(id div 24 AS int)) AS string) AS iso",
     "if(id % 7 = 1, NULL, id) AS maybe",
     "if(id % 7 = 2, NULL, concat('C', lpad(cast(id AS string), 6, '0'))) AS maybe_code",
 )
@@ -88,6 +90,11 @@ def events(spark, stored):
         pytest.param("date_format(e.local, 'yyyy-MM-dd') = CAST(d.day AS STRING)", 2, id="format of a local time"),
         pytest.param("e.local + INTERVAL 1 DAY = CAST(d.day AS TIMESTAMP_NTZ)", 2, id="interval of a local time"),
         pytest.param("-e.id <= d.id - 1500 AND d.id = 45", 1, id="negative range"),
+        pytest.param("date_format(e.at, 'yyyy-MM-dd HH') = concat(d.day, ' 05')", 2, id="format of an hour"),
+        pytest.param(
+            "date_format(e.at, 'yyyyMMdd') <= date_format(d.day, 'yyyyMMdd') AND d.id = 1", 1, id="days until"
+        ),
+        pytest.param("date_format(e.local, 'yyyy-MM') >= left(d.day, 7) AND d.id = 45", 4, id="months from on"),
         pytest.param("to_date(e.at) BETWEEN d.day AND date_add(d.day, 2) AND d.id = 45", 1, id="between"),
         pytest.param("to_date(e.at) >= d.day AND d.id = 45", 3, id="from a day on"),
         pytest.param("year(date_add(e.day, 10)) = d.year + 2 AND d.id = 1", 1, id="a function of a function"),
@@ -241,6 +248,31 @@ def test_other_functions_are_named_in_a_reason(agreed, condition):
     query = f"SELECT e.id, d.id FROM events_delta e JOIN {SOME_DAYS} d ON {condition.split(' AND ')[-1]}"
     df, result = agreed(query, OPTIONS, by_duck=False)
     assert "COMPUTED" in refusal_codes(df, result)
+
+
+@pytest.mark.parametrize(
+    ("condition", "key", "cause"),
+    [
+        (
+            "CAST(e.digits AS BIGINT) = d.id",
+            "CAST(digits AS bigint)",
+            "texts do not follow the order of numbers, and several are the same number",
+        ),
+        (
+            "to_date(e.iso) = d.day",
+            "CAST(iso AS date)",
+            "a text that is no date may stand between any two, and raise an error",
+        ),
+    ],
+)
+def test_casts_of_texts_say_why_they_tell_nothing(agreed, condition, key, cause):
+    query = f"SELECT e.id, d.id FROM events_delta e JOIN {SOME_DAYS} d ON {condition}"
+    df, result = agreed(query, OPTIONS, by_duck=False)
+    assert 0 < df.count()
+    assert {} == files(result)
+    found = explain(result)
+    reason = f"{key}: {ReasonCode.COMPUTED.value} ({cause})"
+    assert reason in {*map(str, found.reasons), *(stop for edge in found.edges for stop in edge.stops)}
 
 
 # Stock Spark raises an error for the last row, whatever is joined with it.

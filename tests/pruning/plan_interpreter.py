@@ -65,8 +65,8 @@ def check(cell: Any, refused: str) -> Any:
 
 
 def cast(cell: Any, type_: str) -> Any:
-    """A cast value; two `int` values become one `smallint` value, so that casts to a narrower type merge keys."""
-    return cell // 2 if cell is not None and type_ == "smallint" else cell
+    """A cast value; two `int` values become one `float` value, so that casts that lose digits merge keys."""
+    return cell // 2 if cell is not None and type_ == "float" else cell
 
 
 def value(expression: Expression, row: Values) -> Any:

@@ -95,7 +95,7 @@ class RandomPlans:
 
     def _cast(self, at: int) -> Expression:
         """A cast to a wider or to a narrower type."""
-        return call("Cast", column(at, "int"), type_=self.random.choice(("bigint", "decimal(12,2)", "smallint")))
+        return call("Cast", column(at, "int"), type_=self.random.choice(("bigint", "decimal(12,2)", "float")))
 
     def _column(self, node: Node) -> int:
         return self.random.choice(node.output)

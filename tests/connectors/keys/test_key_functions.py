@@ -82,6 +82,7 @@ MOMENT_FUNCTIONS = (
     "trunc(to_date(t), 'MM')",
     "date_format(t, 'yyyy-MM-dd')",
     "date_format(t, 'yyyyMM')",
+    "date_format(t, 'yyyy-MM-dd HH:mm:ss')",
     "date_format(t, 'yyyy')",
     "date_format(to_date(t), 'dd.MM.yyyy')",
     "CAST(to_date(t) AS STRING)",

@@ -106,7 +106,14 @@ FORMS = (
     *("CAST(i AS DECIMAL(12, 1))", "CAST(ts AS DATE)", "CAST(d AS STRING)", "CAST(ts AS STRING)", "CAST(b AS STRING)"),
     *("CAST(b AS DOUBLE)", "CAST(f AS DOUBLE)", "abs(wide)", "-wide", "m + m", "x * f", "n - 1", "round(f, -3)"),
     *("trunc(d, 'week')", "trunc(d, 'YEAR')", "trunc(d, 'none')"),
-    *("floor(wide)", "ceil(wide)", "ceil(m)", "floor(f)", "date_format(ts, 'yyyyMM')", "date_format(ts, 'yyyy')"),
+    *(
+        "floor(wide)",
+        "ceil(wide)",
+        "ceil(m)",
+        "floor(f)",
+        "date_format(ts, 'yyyyMM')",
+        "date_format(ts, 'yyyy-MM-dd HH:mm')",
+    ),
 )
 GROUPS = {
     "aggregate.AggregateExpression": "count(*)",

@@ -98,7 +98,7 @@ def test_functions_of_the_table(key, sql, type_):
         call("DateFormatClass", AT, column(7, "string", "yyyy")),
         call("TruncTimestamp", text("decade"), AT),
         call("TruncDate", DAY, text("DAY")),
-        call("DateFormatClass", AT, text("yyyy-MM-dd HH:mm")),
+        call("DateFormatClass", AT, text("yyyy-MM-dd hh")),
         call("Year", AT),
         call("UnixTimestamp", CODE, text("yyyy")),
         call("LastDay", AT),

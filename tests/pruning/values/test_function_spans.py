@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pruning.values.coercion import DAY_MICROS
@@ -154,6 +154,7 @@ def test_negative_integers_that_wrap(value, other):
     assert agree(functions, value, wrapped(-value, 32), (other, wrapped(-other, 32)))
 
 
+@example((1 << 31) - 1, 2, 0)
 @given(INTS, st.integers(1, 1 << 20), INTS)
 def test_products_that_wrap(value, number, other):
     functions = (Function(FunctionKind.MULTIPLY, INT, INT, number),)

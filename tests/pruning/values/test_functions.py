@@ -149,6 +149,7 @@ def test_texts_of_integers(value, others):
 
 
 PATTERNS = {"yyyy-MM-dd": "%Y-%m-%d", "yyyyMMdd": "%Y%m%d", "dd.MM.yyyy": "%d.%m.%Y", "yyyy/MM": "%Y/%m", "yyyy": "%Y"}
+PATTERNS |= {"yyyy-MM-dd HH": "%Y-%m-%d 23", "dd/MM/yyyy HH:mm": "%d/%m/%Y 00:59", "yyyyMMdd'T'HHmmss": "%Y%m%dT123456"}
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -162,7 +163,10 @@ def test_texts_of_days(pattern, date, other):
         assert not found.contains(date)
 
 
-@pytest.mark.parametrize("pattern", ["", "MM", "MM-dd", "yy-MM", "yyyy-MM-dd HH", "yyyy'T'MM", "yyyyyyyy", "y", "E"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["", "MM", "MM-dd", "yy-MM", "yyyy'T'MM", "yyyyyyyy", "y", "E", "HH yyyy-MM-dd", "yyyy-MM-dd hh", "yyyy-MM-dd'x'"],
+)
 def test_patterns_that_are_not_understood(pattern):
     assert 0 == days_in(pattern)
 
@@ -170,6 +174,34 @@ def test_patterns_that_are_not_understood(pattern):
 @pytest.mark.parametrize(("pattern", "days"), [("yyyy-MM-dd", 1), ("MM/yyyy", 31), ("yyyy", 365)])
 def test_days_of_a_pattern(pattern, days):
     assert days == days_in(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["yyyy-MM-dd", "yyyyMMdd", "yyyy/MM", "yyyy", "yyyyMMdd'T'HHmmss"])
+@given(st.dates(dt.date(1600, 1, 1)), st.text("0123456789-/T a", max_size=10), st.text("012", max_size=5))
+def test_ranges_of_texts_of_days(pattern, date, key, prefix):
+    function = Function(FunctionKind.DATE_TEXT, DATE, STRING, days_in(pattern), pattern)
+    assert function.keeps_order
+    text = date.strftime(PATTERNS[pattern])
+    for other in (key, prefix + key, text[:-1], text + "0"):
+        for low, high in ((None, other), (other, None), (other, other + "5")):
+            is_inside = (low is None or low <= text) and (high is None or text <= high)
+            assert not is_inside or function.preimage(Domain.between(STRING, low, high)).contains(date)
+
+
+def test_a_range_of_texts_of_days_is_one_of_days():
+    function = Function(FunctionKind.DATE_TEXT, DATE, STRING, 31, "yyyy-MM")
+    found = function.preimage(Domain.between(STRING, "2024-02", "2024-03-15"))
+    inside = [dt.date(2024, 2, 1), dt.date(2024, 3, 31), dt.date(1599, 12, 31)]
+    outside = [dt.date(2024, 1, 31), dt.date(2024, 4, 1), dt.date(1600, 1, 1), dt.date(9999, 12, 31)]
+    assert all(map(found.contains, inside))
+    assert not any(map(found.contains, outside))
+
+
+@pytest.mark.parametrize("pattern", ["dd.MM.yyyy", "MM/yyyy", "yyyy-dd-MM"])
+def test_texts_in_another_order_have_no_ranges(pattern):
+    function = Function(FunctionKind.DATE_TEXT, DATE, STRING, 1, pattern)
+    assert not function.keeps_order
+    assert function.preimage(Domain.between(STRING, "1", "2")).ranges.is_all
 
 
 def test_days_of_unknown_calendars_have_any_text():
