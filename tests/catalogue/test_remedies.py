@@ -594,8 +594,8 @@ CASES = (
     ),
     Case(
         ReasonCode.COMPUTED,
-        "-id",
-        Query("SELECT id, k FROM facts ORDER BY -id DESC LIMIT 5"),
+        "abs(id)",
+        Query("SELECT id, k FROM facts ORDER BY abs(id) LIMIT 5"),
         Query("SELECT id, k FROM facts ORDER BY id LIMIT 5"),
         ONE,
         name="order",
