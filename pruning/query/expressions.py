@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from pruning.query.plan import Expression
+from pruning.values.coercion import ZONE_MARGIN
 from pruning.values.domain import Domain
 from pruning.values.types import INTEGER_BITS, ValueType
 
@@ -23,6 +25,9 @@ EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 # The widest integers that each float type holds exactly.
 _EXACT_BITS = {"float": 16, "double": 32}
+_MICROSECONDS = re.compile(r"-?[0-9]{1,18}")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_SECOND = 1_000_000
 
 
 def is_lossless_cast(from_type: str, to_type: str) -> bool:
@@ -202,18 +207,22 @@ def _of_null(column: Expression, *, is_null: bool) -> dict[int, Domain]:
 
 def _listed(column: Expression, literals: Iterable[Expression]) -> dict[int, Domain]:
     type_ = _type_of(column)
-    values = [literal_value(each, column.type) for each in literals]
-    if type_ is None or column.column is None or any(value is None for value in values):
+    spans = [_span_of(each, column.type) for each in literals]
+    if type_ is None or column.column is None or any(each is None for each in spans):
         return {}
-    return {column.column: Domain.of(type_, *values)}
+    found = [each for each in spans if each is not None]
+    if all(low is high for low, high in found):
+        return {column.column: Domain.of(type_, *(low for low, _ in found))}
+    return {column.column: reduce(Domain.union, (_of_span(type_, each) for each in found))}
 
 
 def _compared(column: Expression, kind: str, literal: Expression) -> dict[int, Domain]:
-    type_, value = _type_of(column), literal_value(literal, column.type)
-    if type_ is None or column.column is None or value is None:
+    type_, span = _type_of(column), _span_of(literal, column.type)
+    if type_ is None or column.column is None or span is None:
         return {}
     if kind == "EqualTo":
-        return {column.column: Domain.of(type_, value)}
+        return {column.column: _of_span(type_, span)}
+    value = span[kind in ("LessThan", "LessThanOrEqual")]
     if isinstance(value, float) and math.isnan(value):
         return {}
     if kind in ("LessThan", "GreaterThan"):
@@ -222,6 +231,32 @@ def _compared(column: Expression, kind: str, literal: Expression) -> dict[int, D
         # NaN is greater than every number.
         return {column.column: Domain(Domain.between(type_, value, None).ranges, nan=type_.is_float)}
     return {column.column: Domain.between(type_, None, value)}
+
+
+def _span_of(literal: Expression, type_: str) -> tuple[object, object] | None:
+    """The least and the greatest value of this type that a literal may be; None where its text cannot be parsed.
+
+    The text of an instant is that of a local time, in the time zone of the session.
+    """
+    match type_:
+        case "timestamp" if literal.kind == "Literal" and literal.type == type_:
+            seconds, _, fraction = literal.text.partition(".")
+            try:
+                local = dt.datetime.fromisoformat(f"{seconds}+00:00")
+            except ValueError:
+                return None
+            micros = (local - _EPOCH) // dt.timedelta(microseconds=1)
+            return micros - ZONE_MARGIN, micros + ZONE_MARGIN + (_SECOND if fraction else 0)
+        case "timestamp_ntz" if literal.kind == "Literal" and literal.type == type_:
+            return (int(literal.text),) * 2 if _MICROSECONDS.fullmatch(literal.text) else None
+        case _:
+            value = literal_value(literal, type_)
+            return None if value is None else (value, value)
+
+
+def _of_span(type_: ValueType, span: tuple[object, object]) -> Domain:
+    low, high = span
+    return Domain.of(type_, low) if low is high else Domain.between(type_, low, high)
 
 
 def _next(type_: ValueType, value: object, step: int) -> object:

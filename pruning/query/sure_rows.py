@@ -12,6 +12,8 @@ from pruning.values.types import INTEGER_BITS
 
 # Comparisons whose domain has exactly the values that fulfil them; with strict ones only for some numbers.
 _EXACT = frozenset({"EqualTo", "In", "GreaterThanOrEqual", "LessThanOrEqual"})
+# Types of whose literals a domain may hold more than the value.
+_WIDER = frozenset({"float", "double", "timestamp"})
 _STRICT = frozenset({"GreaterThan", "LessThan"})
 
 
@@ -42,7 +44,7 @@ def _is_exact(part: Expression) -> bool:
         return False
     type_ = literals[0].type
     if part.kind in _EXACT:
-        return type_ not in {"float", "double"}
+        return type_ not in _WIDER
     # Beside the ends of a type there is no next number.
     bits = INTEGER_BITS.get(type_)
     return bits is not None and abs(int(literals[0].text)) < (1 << (bits - 1)) - 1

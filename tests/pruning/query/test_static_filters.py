@@ -18,6 +18,9 @@ from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from tests.pruning.plans import both, call, column
 
+UTC = dt.timezone.utc
+# The widest offsets of zones, in which Spark may write the text of an instant.
+ZONES = [UTC, dt.timezone(dt.timedelta(hours=18)), dt.timezone(dt.timedelta(hours=-18))]
 VALUES: dict[str, list[Any]] = {
     "int": [-(2**31), -1, 0, 3, 2**31 - 1],
     "bigint": [-(2**63), 0, 7, 2**63 - 1],
@@ -25,6 +28,13 @@ VALUES: dict[str, list[Any]] = {
     "decimal(5,2)": [Decimal("-999.99"), Decimal("0.00"), Decimal("12.50")],
     "date": [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(2020, 2, 29)],
     "boolean": [False, True],
+    "timestamp": [
+        dt.datetime(1500, 1, 1, tzinfo=UTC),
+        dt.datetime(1970, 1, 1, tzinfo=UTC),
+        dt.datetime(2024, 3, 10, 12, 34, 56, 120_000, tzinfo=UTC),
+        dt.datetime(2024, 3, 11, tzinfo=UTC),
+    ],
+    "timestamp_ntz": [-1, 0, 1_710_074_096_120_000],
     "string": ["", "None", "a'b", "ä", "😀", "z" * 50],
 }
 COMPARISONS = {
@@ -36,9 +46,12 @@ COMPARISONS = {
 }
 
 
-def text_of(value: Any) -> str:
-    """A literal as Spark writes it into the text of a plan."""
+def text_of(value: Any, zone: dt.tzinfo = UTC) -> str:
+    """A literal as Spark writes it into the text of a plan; instants in the zone of a session."""
     match value:
+        case dt.datetime():
+            text = value.astimezone(zone).replace(tzinfo=None).isoformat(sep=" ")
+            return text.rstrip("0") if "." in text else text
         case bool():
             return str(value).lower()
         case float() if math.isinf(value):
@@ -49,8 +62,8 @@ def text_of(value: Any) -> str:
             return str(value)
 
 
-def literal(type_: str, value: Any) -> Expression:
-    return Expression("Literal", (), None, type_, "None" if value is None else text_of(value))
+def literal(type_: str, value: Any, zone: dt.tzinfo = UTC) -> Expression:
+    return Expression("Literal", (), None, type_, "None" if value is None else text_of(value, zone))
 
 
 def ranked(value: Any) -> Any:
@@ -93,10 +106,11 @@ def cases(draw):
     types = {at: draw(st.sampled_from(sorted(VALUES))) for at in (1, 2)}
     literals: dict[int, Any] = {}
     kept: list[Expression] = []
+    zone = draw(st.sampled_from(ZONES))
 
     def a_literal(type_):
         value = draw(st.sampled_from([*VALUES[type_], *VALUES[type_], None]))
-        made = literal(type_, value)
+        made = literal(type_, value, zone)
         literals[id(made)] = value
         kept.append(made)
         return made
@@ -144,12 +158,34 @@ def one(*conditions: Expression) -> Domain | None:
 
 
 INT = ValueType("int")
+TIMESTAMP, NTZ = ValueType("timestamp"), ValueType("timestamp_ntz")
+NOON, MARGIN = 1_710_072_000_000_000, 18 * 3_600_000_000
 
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
         (call("EqualTo", column(1, "int"), literal("int", 3)), Domain.of(INT, 3)),
+        (
+            call("EqualTo", column(1, "timestamp"), literal("timestamp", dt.datetime(2024, 3, 10, 12, tzinfo=UTC))),
+            Domain.between(TIMESTAMP, NOON - MARGIN, NOON + MARGIN),
+        ),
+        (
+            call(
+                "LessThan", column(1, "timestamp"), Expression("Literal", (), None, "timestamp", "2024-03-10 12:00:00")
+            ),
+            Domain.between(TIMESTAMP, None, NOON + MARGIN),
+        ),
+        (call("EqualTo", column(1, "timestamp_ntz"), literal("timestamp_ntz", NOON)), Domain.of(NTZ, NOON)),
+        (
+            call(
+                "In",
+                column(1, "timestamp_ntz"),
+                literal("timestamp_ntz", NOON),
+                literal("timestamp_ntz", NOON + MARGIN),
+            ),
+            Domain.of(NTZ, NOON, NOON + MARGIN),
+        ),
         (call("LessThan", literal("int", 3), column(1, "int")), Domain.between(INT, 4, None)),
         (call("LessThanOrEqual", literal("int", 3), column(1, "int")), Domain.between(INT, 3, None)),
         (call("LessThan", column(1, "int"), literal("int", 3)), Domain.between(INT, None, 2)),
@@ -186,7 +222,7 @@ def test_supported_conditions_give_exact_domains(condition, expected):
         call("EqualTo", column(1, "int"), column(2, "int")),
         call("EqualTo", column(1, "string collate UTF8_LCASE"), literal("string collate UTF8_LCASE", "a")),
         call("EqualTo", column(1, "string"), literal("string", "a\ufffd")),
-        call("EqualTo", column(1, "timestamp"), literal("timestamp", "2020-01-01 00:00:00")),
+        call("EqualTo", column(1, "timestamp"), literal("timestamp", "+12345-01-01 00:00:00")),
         call("EqualTo", column(1, "date"), literal("date", "+12345-01-01")),
         call("EqualTo", column(1, "int"), call("ScalarSubquery", type_="int")),
         call("EqualNullSafe", column(1, "int"), literal("int", 3)),

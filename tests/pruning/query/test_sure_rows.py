@@ -105,6 +105,9 @@ def test_a_scan_without_filters_lets_every_row_pass(plans):
         # Domains of strict comparisons of other types have the end, too.
         call("GreaterThan", typed(0, "date"), number("2024-01-01", "date")),
         call("EqualTo", typed(0, "double"), number("0.0", "double")),
+        call("EqualTo", typed(0, "timestamp"), number("2024-03-10 12:00:00", "timestamp")),
+        call("LessThan", typed(0, "timestamp"), number("2024-03-10 12:00:00", "timestamp")),
+        call("LessThan", typed(0, "timestamp_ntz"), number("1710072000000000", "timestamp_ntz")),
         call("EqualTo", typed(0), typed(0)),
     ],
 )
