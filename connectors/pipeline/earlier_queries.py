@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectors.measure.status_store import execution_seconds
 from pruning.options import GIVEN, PruningOptions
-from pruning.query.idle_filters import idle_filters
+from pruning.query.filter_outcome import outcome_of
 from pruning.query.lessons import NO_LESSON, Lesson, Lessons, Shape, shape_of
 from pruning.reasons import ReasonCode
 
@@ -41,8 +41,8 @@ class QueryLessons:
         """Remembers which filters were idle, and the execution where a filter was too risky."""
         if self._shape is None or any(each.code is ReasonCode.BUILD_CANCELLED for each in planner.reasons):
             return
-        idle = idle_filters(planner.levels, planner.scans, planner.materialized)
-        self.lessons.after(self._shape, idle, self.execution if planner.found_risky else None)
+        outcome = outcome_of(planner.levels, planner.scans, planner.materialized)
+        self.lessons.after(self._shape, outcome, self.execution if planner.found_risky else None)
 
     def may_change(self, planner: QueryPlanner) -> bool:
         """True where an equal query may get a filter that was too risky for this one."""

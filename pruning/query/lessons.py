@@ -1,7 +1,8 @@
 """`Lessons`: what earlier queries of a shape have shown, so that a session does not repeat what was no use.
 
-- *Idle filters*: the build ran, its rows were not joined, and its keys changed no scan. For the next queries of the
-  shape the filter is refused (`IDLE_BEFORE`); then it is tried again, since keys and tables change.
+- *Idle filters*: the build ran, its rows were not joined, and its keys changed no scan. The next query of the shape
+  refuses the filter (`IDLE_BEFORE`), and the one after it tries it again, since keys and tables change. Each time that
+  it is idle again, twice as many queries leave it out.
 - *Seconds*: a query that left out a filter as too risky took at least so long. A loss is weighed beside these seconds
   where they are more than the model says a query surely takes.
 
@@ -12,8 +13,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pruning.query.join_condition import BuildSide
@@ -22,8 +23,8 @@ from pruning.query.plan import Expression, Filter, Join, Node, Relation
 
 # Shapes that a session remembers; one takes some hundred bytes.
 _MOST_SHAPES = 1000
-# Queries of a shape that leave out an idle filter before it is tried again: at worst one build in nine is for nothing.
-_LEFT_OUT = 8
+# The most queries of a shape that leave out an idle filter: in the long run one build in nine is for nothing.
+_MOST_LEFT_OUT = 8
 _LITERAL = "Literal"
 
 Shape: TypeAlias = int
@@ -55,11 +56,27 @@ class Lesson:
 NO_LESSON = Lesson()
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The filters of a query whose builds ran: those that were idle, and those that were of use."""
+
+    idle: frozenset[Attempt] = frozenset()
+    useful: frozenset[Attempt] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """The queries that leave out an idle filter: so many in all, and those still to come."""
+
+    queries: int
+    left: int
+
+
 @dataclass(slots=True)
 class _Memory:
-    """The idle filters, each with the number of queries that still leave it out; the execution to be asked for."""
+    """The idle filters with their pauses; the fewest seconds, and the execution whose seconds are to be asked for."""
 
-    idle: dict[Attempt, int] = field(default_factory=dict)
+    idle: dict[Attempt, _Pause] = field(default_factory=dict)
     seconds: float = 0.0
     execution: int | None = None
 
@@ -83,18 +100,24 @@ class Lessons:
         with self._lock:
             if took is not None:
                 memory.seconds = min(took, memory.seconds or took)
-            return Lesson(frozenset(memory.idle), memory.seconds)
+            return Lesson(frozenset(each for each, pause in memory.idle.items() if pause.left), memory.seconds)
 
-    def after(self, shape: Shape, idle: Collection[Attempt], execution: int | None = None) -> None:
-        """Remembers the filters of a planned query that were idle; of `execution` the seconds will be asked for."""
+    def after(self, shape: Shape, outcome: Outcome, execution: int | None = None) -> None:
+        """Remembers what became of the filters of a planned query; of `execution` the seconds will be asked for."""
         with self._lock:
             memory = self._known.setdefault(shape, _Memory())
-            memory.idle = {each: left - 1 for each, left in memory.idle.items() if left > 1}
-            memory.idle |= dict.fromkeys(idle, _LEFT_OUT)
+            again = {each: _longer(memory.idle.get(each)) for each in outcome.idle}
+            remaining = {each: pause for each, pause in memory.idle.items() if each not in outcome.useful}
+            memory.idle = {each: replace(it, left=max(0, it.left - 1)) for each, it in remaining.items()} | again
             memory.execution = execution
             self._known.move_to_end(shape)
             while len(self._known) > _MOST_SHAPES:
                 self._known.popitem(last=False)
+
+
+def _longer(pause: _Pause | None) -> _Pause:
+    queries = 1 if pause is None else min(2 * pause.queries, _MOST_LEFT_OUT)
+    return _Pause(queries, queries)
 
 
 def shape_of(root: Node) -> Shape:

@@ -1,14 +1,15 @@
-"""`Lessons`: idle filters are left out for some queries of a shape, and the fewest seconds of one are remembered."""
+"""`Lessons`: idle filters are left out by some queries of a shape, and the fewest seconds of one are remembered."""
 
 from __future__ import annotations
 
 import pytest
 
 from pruning.query import lessons
-from pruning.query.lessons import NO_LESSON, Attempt, Lesson, Lessons, shape_of
+from pruning.query.lessons import NO_LESSON, Attempt, Lesson, Lessons, Outcome, shape_of
 from pruning.query.plan import Expression, Filter, Join, Node, Relation
 
 IDLE = Attempt(2, "k", 0, "k")
+WAS_IDLE = Outcome(frozenset([IDLE]))
 
 
 def query(*values: str, table: str = "dims", column: int = 7, name: str = "grp", type_: str = "int") -> Node:
@@ -34,31 +35,40 @@ def test_tables_columns_and_types_change_a_shape(other):
     assert shape_of(query("2")) != shape_of(other)
 
 
-def test_an_idle_filter_is_left_out_by_eight_queries_of_its_shape():
-    known = Lessons()
-    known.after(1, [IDLE])
-    for _ in range(8):
+def queries_without(known: Lessons, most: int) -> int:
+    """The number of queries that leave out the filter before one tries it."""
+    for count in range(most + 1):
+        if known.before(1, never) == NO_LESSON:
+            return count
         assert Lesson(frozenset([IDLE])) == known.before(1, never)
         assert NO_LESSON == known.before(2, never)
-        known.after(1, [])
-    assert NO_LESSON == known.before(1, never)
+        known.after(1, Outcome())
+    raise AssertionError(most)
 
 
-def test_a_filter_that_is_idle_again_is_left_out_again():
+def test_an_idle_filter_is_left_out_by_twice_as_many_queries_each_time():
+    known, found = Lessons(), []
+    for _ in range(6):
+        known.after(1, WAS_IDLE)
+        found.append(queries_without(known, 8))
+    assert [1, 2, 4, 8, 8, 8] == found
+
+
+def test_a_filter_that_was_of_use_begins_anew():
     known = Lessons()
-    for _ in range(2):
-        known.after(1, [IDLE])
-        for _ in range(7):
-            known.after(1, [])
-        assert Lesson(frozenset([IDLE])) == known.before(1, never)
-        known.after(1, [])
-        assert NO_LESSON == known.before(1, never)
+    for _ in range(3):
+        known.after(1, WAS_IDLE)
+        queries_without(known, 8)
+    known.after(1, Outcome(useful=frozenset([IDLE])))
+    assert 0 == queries_without(known, 8)
+    known.after(1, WAS_IDLE)
+    assert 1 == queries_without(known, 8)
 
 
 def test_the_fewest_seconds_of_executions_that_ended_count():
     known, took = Lessons(), {11: 4.0, 12: None, 13: 2.5, 14: 9.0}
     for execution, expected in ((11, 4.0), (12, 4.0), (13, 2.5), (14, 2.5)):
-        known.after(1, [], execution)
+        known.after(1, Outcome(), execution)
         assert Lesson(seconds=expected) == known.before(1, took.__getitem__)
         # An execution is asked for once.
         assert Lesson(seconds=expected) == known.before(1, never)
@@ -68,5 +78,5 @@ def test_the_latest_shapes_are_remembered(monkeypatch):
     monkeypatch.setattr(lessons, "_MOST_SHAPES", 2)
     known = Lessons()
     for shape in (1, 2, 1, 3):
-        known.after(shape, [IDLE])
+        known.after(shape, WAS_IDLE)
     assert [True, False, True] == [known.before(shape, never) != NO_LESSON for shape in (1, 2, 3)]

@@ -1,10 +1,10 @@
-"""`idle_filters()`: the filters of a planned query whose builds were no use to it."""
+"""`outcome_of()`: which filters of a planned query were of use to it, and which were idle."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pruning.query.lessons import Attempt
+from pruning.query.lessons import Attempt, Outcome
 from pruning.query.planner_requests import PlannedScan
 from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import WITHOUT_BOUNDS, ReasonCode
@@ -14,20 +14,18 @@ from pruning.scan.scan_plan import RowFilter, ScanPlan
 _SKIPS_NOTHING = frozenset({ReasonCode.UNCLUSTERED, ReasonCode.NO_READER_FILTER, *WITHOUT_BOUNDS})
 
 
-def idle_filters(
+def outcome_of(
     levels: Iterable[Sequence[RuntimeFilter]], scans: Mapping[int, PlannedScan], materialized: Collection[int]
-) -> frozenset[Attempt]:
-    """The filters whose build ran, gave no rows to join, and changed no scan by any of its keys.
+) -> Outcome:
+    """The filters whose build ran; those are idle whose build gave no rows to join, and changed no scan by any key.
 
     `scans` are the pruned scans by `Relation.id`, `materialized` the nodes whose rows the query joins.
     """
     built = [each for filters in levels for each in filters if not each.from_metadata]
     used = {each.build_side.node.id for each in built if _acts(each, scans)} | set(materialized)
-    return frozenset(_attempts(each for each in built if each.build_side.node.id not in used))
-
-
-def _attempts(filters: Iterable[RuntimeFilter]) -> Iterator[Attempt]:
-    return (Attempt.of(each.build_side, each.probe) for each in filters)
+    tried = {Attempt.of(each.build_side, each.probe) for each in built}
+    useful = frozenset(each for each in tried if each.build in used)
+    return Outcome(tried - useful, useful)
 
 
 def _acts(each: RuntimeFilter, scans: Mapping[int, PlannedScan]) -> bool:
