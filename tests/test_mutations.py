@@ -533,6 +533,38 @@ MUTANTS = {
         ),
         run_of("pruning/query/test_filter_choice.py"),
     ),
+    "a-scan-that-was-read-is-filtered-later": Mutant(
+        *(
+            "pruning/query/cascades.py",
+            "if not (node.contains(scan) or read.contains(scan))",
+            "if not node.contains(scan)",
+        ),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-small-scan-is-filtered-for-itself-alone": Mutant(
+        *("pruning/query/cascades.py", "return max(gained, default=0.0)", "return 0.0"),
+        run_of("golden/test_machines.py"),
+    ),
+    "a-useful-filter-stays-idle": Mutant(
+        *("pruning/query/lessons.py", "if each not in outcome.useful}", "if each}"),
+        run_of("pruning/query/test_lessons.py"),
+    ),
+    "a-shape-has-literals": Mutant(
+        *("pruning/query/lessons.py", 'text = "" if expression.kind == _LITERAL else', "text = "),
+        run_of("pruning/query/test_lessons.py"),
+    ),
+    "the-text-of-an-instant-is-in-utc": Mutant(
+        *(
+            "pruning/query/expressions.py",
+            "return micros - ZONE_MARGIN, micros + ZONE_MARGIN +",
+            "return micros, micros +",
+        ),
+        run_of("pruning/query/test_static_filters.py"),
+    ),
+    "a-domain-of-instants-has-none-but-the-literal": Mutant(
+        *("pruning/query/sure_rows.py", '{"float", "double", "timestamp"}', '{"float", "double"}'),
+        run_of("pruning/query/test_sure_rows.py"),
+    ),
     "a-list-has-one-value": Mutant(
         *(
             "pruning/query/selectivity.py",
