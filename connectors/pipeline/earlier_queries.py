@@ -33,7 +33,8 @@ class QueryLessons:
         """The lesson of queries of the shape; none where given rates, or all sound filters, are asked for."""
         if options.always or options.cost_rates == GIVEN:
             return NO_LESSON
-        self._shape = shape_of(root)
+        # With other options other filters are idle.
+        self._shape = hash((shape_of(root), options))
         self._before = self.lessons.before(self._shape, self._seconds_of)
         return self._before
 
@@ -41,13 +42,13 @@ class QueryLessons:
         """Remembers which filters were idle, and the execution where a filter was too risky."""
         if self._shape is None or any(each.code is ReasonCode.BUILD_CANCELLED for each in planner.reasons):
             return
-        outcome = outcome_of(planner.levels, planner.scans, planner.materialized)
+        outcome = outcome_of(planner.tried.values(), planner.scans, planner.materialized)
         self.lessons.after(self._shape, outcome, self.execution if planner.found_risky else None)
 
     def may_change(self, planner: QueryPlanner) -> bool:
-        """True where an equal query may get a filter that was too risky for this one."""
+        """True where an equal query may get a filter that was idle before, or too risky for this one."""
         is_asked = self._shape is not None and self.execution is not None
-        return is_asked and planner.found_risky and not self._before.seconds
+        return bool(self._before.idle) or (is_asked and planner.found_risky and not self._before.seconds)
 
     def _seconds_of(self, execution: int) -> float | None:
         return execution_seconds(self.spark, execution)

@@ -10,7 +10,7 @@ import _thread
 import logging
 import threading
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -137,15 +137,14 @@ class SessionPruning:
         try:
             is_stream, origin = bool(query.isStream()), origin_of(str(query.origin()))
             spark, options = self._asked(query)
-            earlier = EarlierQueries(self.cache, QueryLessons(spark, self._lessons, origin.execution_id))
+            earlier = EarlierQueries(self.cache)
             if is_stream:
                 plan, record = prune_stream(spark, query.plan(), str(query.state()), options, earlier)
             elif query.isOfCommand():
                 plan, record = prune_command(spark, query.plan(), options, earlier)
-            elif query.isWritten():
-                # The plan has no versions, so that a refusal of before may be out of date.
-                plan, record = prune_plan(spark, query.plan(), options, earlier)
             else:
+                # The keys of micro-batches and commands are new rows, of which no shape tells.
+                earlier = replace(earlier, lessons=QueryLessons(spark, self._lessons, origin.execution_id))
                 plan, record = self._pruned(spark, query, options, earlier)
             if origin.execution_id is not None:
                 record.measure_only(origin.execution_id)
@@ -184,6 +183,9 @@ class SessionPruning:
     ) -> tuple[Any, PrunedQuery]:
         """The pruned plan and its record; a query that had nothing to prune before is not planned again."""
         plan = query.plan()
+        if query.isWritten():
+            # The plan has no versions, so that a refusal of before may be out of date.
+            return prune_plan(spark, plan, options, earlier)
         try:
             digest = int(query.digest())
         except Py4JError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pruning.cost.estimate import short
 from pruning.cost.rates import NANOSECONDS
@@ -20,7 +21,7 @@ from pruning.query.expressions import static_domains
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import conditions_of, origins_of
-from pruning.query.lessons import Attempt
+from pruning.query.lessons import NO_LESSON, Attempt, Lesson
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
 from pruning.query.plan_statistics import QueryFacts, Sizes
@@ -117,7 +118,7 @@ class BuildSelection:
     effects: Sequence[Node] = ()
     disjunctions: Sequence[Disjunction] = ()
     partitions: Collection[int] = ()
-    idle: Collection[Attempt] = ()
+    lesson: Lesson = NO_LESSON
     _traits: dict[int, _BuildTraits] = field(default_factory=dict)
     _raising: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -128,9 +129,9 @@ class BuildSelection:
         several = {*(facts.equal if facts else ()), *_in_steps(graph.root)}
         beside = tuple(effects(graph.root))
         partitions = facts.partitions if facts else ()
-        ors = graph.disjunctions
-        idle = facts.lesson.idle if facts and not options.always else ()
-        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, several, beside, ors, partitions, idle)
+        lesson = facts.lesson if facts and not options.always else NO_LESSON
+        of_query = (several, beside, graph.disjunctions, partitions, lesson)
+        return BuildSelection(sizes, options, graph.edges, graph.root, benefits, *of_query)
 
     def why_unsound(self, probe: ProbeColumn) -> Reason | None:
         """The reason why no build may filter a scan; None if there is no such reason."""
@@ -269,7 +270,8 @@ class BuildSelection:
             return Reason(missing, functions_sql(probe.functions, probe.name))
         if not self.leaves_out(build_side) and self.benefits.cardinalities.most_partners(build_side, probe) >= 1.0:
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
-        if self.idle and Attempt.of(build_side, probe) in self.idle:
+        share = partial(self.benefits.passing, build_side, probe)
+        if self.lesson.idle and self.lesson.leaves_out(Attempt.of(build_side, probe), share):
             return Reason(ReasonCode.IDLE_BEFORE, probe.name)
         return None
 

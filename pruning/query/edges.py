@@ -70,6 +70,6 @@ def edge_to(
 
 def if_ordered(found: ProbeColumn | Reason) -> ProbeColumn | Reason:
     """The column where the functions of its key keep order, so that a bound of keys is one of values."""
-    if isinstance(found, Reason) or all(each.keeps_order for each in found.functions):
+    if isinstance(found, Reason) or all(each.maps_ranges for each in found.functions):
         return found
     return Reason(ReasonCode.COMPUTED, functions_sql(found.functions, found.name))

@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from pruning.query.expressions import is_lossless_cast
 from pruning.query.plan import Expression
-from pruning.values.date_texts import days_in
 
 # Kinds that raise on no value, if their children raise on none. `TruncTimestamp` is none of them: the second, hour or
 # year of the least timestamps (290308 BC) begins before them, which is a "long overflow" in every mode.
@@ -245,9 +244,6 @@ def _is_safe(each: _Typed, nonzero: frozenset[Expression]) -> bool:
 def _tells_time(each: _Typed) -> bool:
     """True for functions of moments that raise on none of them."""
     match each.kind, each.children:
-        case "DateFormatClass", (moment, pattern):
-            # A pattern that is not known here may be one that Spark refuses.
-            return moment.type == _TIMESTAMP and pattern.kind == "Literal" and days_in(pattern.expression.text) > 0
         case "ToUnixTimestamp" | "UnixTimestamp", (moment, *_):
             # A text may be no moment, and the midnight of a date far from now none that 64 bits hold.
             return moment.type == _TIMESTAMP

@@ -149,7 +149,7 @@ class _Choice:
         return found, little
 
     def made(self, offers: Iterable[_Offer]) -> FilterChoice:
-        """The choice among first offers; what is chosen only makes others smaller, so the best is looked at again."""
+        """The choice among first offers; what is chosen makes others smaller, so the best is looked at again."""
         waiting, risky, chosen = list(offers), list[_Offer](), list[RuntimeFilter]()
         while waiting:
             waiting.sort(key=_order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from pruning.query.lessons import Attempt, Outcome
 from pruning.query.planner_requests import PlannedScan
@@ -15,17 +15,17 @@ _SKIPS_NOTHING = frozenset({ReasonCode.UNCLUSTERED, ReasonCode.NO_READER_FILTER,
 
 
 def outcome_of(
-    levels: Iterable[Sequence[RuntimeFilter]], scans: Mapping[int, PlannedScan], materialized: Collection[int]
+    tried: Collection[tuple[RuntimeFilter, float]], scans: Mapping[int, PlannedScan], materialized: Collection[int]
 ) -> Outcome:
-    """The filters whose build ran; those are idle whose build gave no rows to join, and changed no scan by any key.
+    """What became of filters whose build gave keys; one is idle if it gave no rows to join, and changed no scan.
 
-    `scans` are the pruned scans by `Relation.id`, `materialized` the nodes whose rows the query joins.
+    `tried` are the filters, each with the share of rows that was expected to have a key; `scans` the pruned scans by
+    `Relation.id`; `materialized` the nodes whose rows the query joins.
     """
-    built = [each for filters in levels for each in filters if not each.from_metadata]
-    used = {each.build_side.node.id for each in built if _acts(each, scans)} | set(materialized)
-    tried = {Attempt.of(each.build_side, each.probe) for each in built}
-    useful = frozenset(each for each in tried if each.build in used)
-    return Outcome(tried - useful, useful)
+    used = {each.build_side.node.id for each, _ in tried if _acts(each, scans)} | set(materialized)
+    attempts = {Attempt.of(each.build_side, each.probe): share for each, share in tried}
+    idle = {each: share for each, share in attempts.items() if each.build not in used}
+    return Outcome(idle, frozenset(attempts.keys() - idle.keys()))
 
 
 def _acts(each: RuntimeFilter, scans: Mapping[int, PlannedScan]) -> bool:

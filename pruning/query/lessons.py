@@ -3,8 +3,8 @@
 - *Idle filters*: the build ran, its rows were not joined, and its keys changed no scan. The next query of the shape
   refuses the filter (`IDLE_BEFORE`), and the one after it tries it again, since keys and tables change. Each time that
   it is idle again, twice as many queries leave it out.
-- *Seconds*: a query that left out a filter as too risky took at least so long. A loss is weighed beside these seconds
-  where they are more than the model says a query surely takes.
+- *Seconds*: those of a query that left out a filter as too risky, with all that was done with its rows. A loss is
+  weighed beside these seconds where they are more than the model says a query surely takes.
 
 A wrong lesson costs seconds and no rows: it chooses among sound filters alone.
 """
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from pruning.query.join_condition import BuildSide
@@ -25,6 +26,8 @@ from pruning.query.plan import Expression, Filter, Join, Node, Relation
 _MOST_SHAPES = 1000
 # The most queries of a shape that leave out an idle filter: in the long run one build in nine is for nothing.
 _MOST_LEFT_OUT = 8
+# A filter is no longer taken for an idle one if so small a part of its former share of rows is expected to pass.
+_FAR_SMALLER = 0.5
 _LITERAL = "Literal"
 
 Shape: TypeAlias = int
@@ -47,10 +50,19 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """The experience with queries of a shape: idle filters, and the fewest seconds that one took, 0 if not known."""
+    """The experience with queries of a shape.
 
-    idle: frozenset[Attempt] = frozenset()
+    - `idle`: idle filters, each with the share of rows, 0 to 1, that were expected to have one of its keys
+    - `seconds`: those that a query without filters that are too risky took; 0 where none is known to have ended
+    """
+
+    idle: Mapping[Attempt, float] = MappingProxyType({})
     seconds: float = 0.0
+
+    def leaves_out(self, attempt: Attempt, share: Callable[[], float]) -> bool:
+        """True for an idle filter of which no far smaller share of rows is expected to pass than when it was idle."""
+        before = self.idle.get(attempt)
+        return before is not None and share() >= before * _FAR_SMALLER
 
 
 NO_LESSON = Lesson()
@@ -58,23 +70,24 @@ NO_LESSON = Lesson()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The filters of a query whose builds ran: those that were idle, and those that were of use."""
+    """The filters of a query whose builds gave keys: those that were idle, each with its share, and those of use."""
 
-    idle: frozenset[Attempt] = frozenset()
+    idle: Mapping[Attempt, float] = MappingProxyType({})
     useful: frozenset[Attempt] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class _Pause:
-    """The queries that leave out an idle filter: so many in all, and those still to come."""
+    """The queries that leave out an idle filter: so many in all, and those still to come; its share of rows."""
 
     queries: int
     left: int
+    share: float
 
 
 @dataclass(slots=True)
 class _Memory:
-    """The idle filters with their pauses; the fewest seconds, and the execution whose seconds are to be asked for."""
+    """The idle filters with their pauses; the seconds of a query, and the execution of which they are to be asked."""
 
     idle: dict[Attempt, _Pause] = field(default_factory=dict)
     seconds: float = 0.0
@@ -99,29 +112,30 @@ class Lessons:
         took = None if execution is None else seconds_of(execution)
         with self._lock:
             if took is not None:
-                memory.seconds = min(took, memory.seconds or took)
-            return Lesson(frozenset(each for each, pause in memory.idle.items() if pause.left), memory.seconds)
+                memory.seconds = took
+            return Lesson({each: pause.share for each, pause in memory.idle.items() if pause.left}, memory.seconds)
 
     def after(self, shape: Shape, outcome: Outcome, execution: int | None = None) -> None:
         """Remembers what became of the filters of a planned query; of `execution` the seconds will be asked for."""
         with self._lock:
             memory = self._known.setdefault(shape, _Memory())
-            again = {each: _longer(memory.idle.get(each)) for each in outcome.idle}
+            again = {each: _longer(memory.idle.get(each), share) for each, share in outcome.idle.items()}
             remaining = {each: pause for each, pause in memory.idle.items() if each not in outcome.useful}
             memory.idle = {each: replace(it, left=max(0, it.left - 1)) for each, it in remaining.items()} | again
-            memory.execution = execution
+            # Later queries may have the filter, and take less.
+            memory.execution = None if memory.seconds else execution
             self._known.move_to_end(shape)
             while len(self._known) > _MOST_SHAPES:
                 self._known.popitem(last=False)
 
 
-def _longer(pause: _Pause | None) -> _Pause:
+def _longer(pause: _Pause | None, share: float) -> _Pause:
     queries = 1 if pause is None else min(2 * pause.queries, _MOST_LEFT_OUT)
-    return _Pause(queries, queries)
+    return _Pause(queries, queries, share)
 
 
 def shape_of(root: Node) -> Shape:
-    """The shape of a query: equal for queries that differ in literals, ids of columns and versions of tables alone."""
+    """The shape of a query: its operators, tables and joins, and its conditions but for their literals."""
     return hash(tuple(_signature(node) for node in root.walk()))
 
 
@@ -130,7 +144,9 @@ def _signature(node: Node) -> tuple[object, ...]:
     match node:
         case Relation():
             return (*own, node.table, node.names)
-        case Filter(condition=condition) | Join(condition=condition):
+        case Join(condition=condition):
+            return (*own, node.type, None if condition is None else _form(condition))
+        case Filter(condition=condition):
             return (*own, None if condition is None else _form(condition))
         case _:
             return own

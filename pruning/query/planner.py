@@ -10,7 +10,7 @@ A driver answers with an engine (`connectors/pipeline/query_run.py`); a test ans
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -62,6 +62,7 @@ class QueryPlanner:
     - `row_bytes`: bytes of these rows, by `Node.id` of the build
     - `from_cache`: ids of the build sides whose keys came from the cache; `on_driver`: of those that took no job
     - `seconds`: those that builds took, by the id of the build side
+    - `tried`: the filters whose builds gave keys, each with the share of rows that was expected to have one
     - `found_risky`: a filter that would be expected to pay was left out, as it may lose too much
     """
 
@@ -79,6 +80,7 @@ class QueryPlanner:
     from_cache: set[tuple[int, str]] = field(default_factory=set)
     on_driver: set[tuple[int, str]] = field(default_factory=set)
     seconds: dict[tuple[int, str], float] = field(default_factory=dict)
+    tried: dict[FilterId, tuple[RuntimeFilter, float]] = field(default_factory=dict)
     found_risky: bool = False
     keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     tuples: dict[int, dict[tuple[int, ...], list[KeySummary]]] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class QueryPlanner:
     _rows: dict[int, BuildRows] = field(default_factory=dict)
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _row_counts: dict[int, int] = field(default_factory=dict)
+    _unplanned: set[int] = field(default_factory=set)
     _tested: dict[int, dict[int, list[tuple[RuntimeFilter, ...]]]] = field(default_factory=dict)
     _disjunctions: dict[int, list[tuple[tuple[ProbeColumn, KeySummary], ...]]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[ProbeColumn, KeyFilter]]] = field(default_factory=dict)
@@ -111,7 +114,8 @@ class QueryPlanner:
             yield from self._pin()
             yield from self._filter_first_rows()
         while True:
-            filters, refused = yield from ready_filters(self.selection(), done)
+            selection = self.selection()
+            filters, refused = yield from ready_filters(selection, done)
             if not filters:
                 self.found_risky = any(each.code is ReasonCode.RISKY for each in refused)
                 break
@@ -123,7 +127,9 @@ class QueryPlanner:
             done |= {each.id for each in filters}
             wanted = tuple(each for each in filters if each.probe.relation.id not in self.materialized)
             self.levels.append(wanted)
-            yield from self._level(wanted)
+            passing = yield from with_answers(partial(_passing, wanted, selection.benefits))
+            found = yield from self._level(wanted)
+            self.tried |= {id_: tried for id_, tried in passing.items() if id_ in found}
         self.reasons.update(dict.fromkeys(self.statistics.problems))
 
     def current_sizes(self) -> Sizes:
@@ -169,7 +175,8 @@ class QueryPlanner:
 
     # Levels of builds.
 
-    def _level(self, filters: Sequence[RuntimeFilter]) -> Steps[None]:
+    def _level(self, filters: Sequence[RuntimeFilter]) -> Steps[Collection[FilterId]]:
+        """Runs the builds of filters and plans their scans; the ids of those that have keys, and scans by them."""
         built = tuple(each for each in filters if not each.from_metadata)
         results = (yield from ask(RunBuilds(built))) if built else ()
         self.reasons.update(dict.fromkeys(reason for each in results for reason in each.reasons))
@@ -188,6 +195,7 @@ class QueryPlanner:
         yield from self._apply([each for each in given if not each.other_operands], found)
         if len(given) == len(filters):
             yield from self._apply_disjunction([each for each in given if each.other_operands], found)
+        return {id_ for id_ in found if id_.relation not in self._unplanned}
 
     def _apply(self, filters: Sequence[RuntimeFilter], found: Mapping[FilterId, KeySummary]) -> Steps[None]:
         """Plans the scans of filters anew by their keys; keys that are to be united count only if all are there."""
@@ -347,6 +355,7 @@ class QueryPlanner:
         scan = now.why_cut_off(relation, relation.table) or (yield from ask(request))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
+            self._unplanned.add(relation.id)
         elif scan.plan.acts:
             self._use(relation, scan)
         else:
@@ -409,6 +418,12 @@ class QueryPlanner:
             return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
         refused = (each for each in scan.plan.reasons if each.subject in made.columns)
         return next((each for each in refused if each.code in _NO_FILTER), benefit)
+
+
+def _passing(filters: Sequence[RuntimeFilter], benefits: Benefits) -> dict[FilterId, tuple[RuntimeFilter, float]]:
+    """The filters by builds, each with the share of rows of its scan that is expected to have a key."""
+    built = (each for each in filters if not each.from_metadata)
+    return {each.id: (each, benefits.passing(each.build_side, each.probe)) for each in built}
 
 
 def _worth_of(union: Sequence[RuntimeFilter], benefits: Benefits) -> RowWorth:

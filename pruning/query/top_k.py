@@ -73,7 +73,7 @@ class TopK:
         found = [if_ordered(each) for each in trace_key(node, path, equivalence=True, raises=raises)]
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))
-        proving = (each for each in _proving(node, path) if all(it.keeps_order for it in each.functions))
+        proving = (each for each in _proving(node, path) if all(it.maps_ranges for it in each.functions))
         return TopK(id_, node, rows, sort_key, probes, stops, tuple(proving))
 
     @property

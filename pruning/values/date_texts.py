@@ -39,7 +39,7 @@ def days_in(pattern: str) -> int:
 
 
 def follows_days(pattern: str) -> bool:
-    """True for a known pattern by which later days have no lesser texts: the year, then the month, then the day."""
+    """True for a known pattern that begins with the year, then the month, then the day: texts of days follow them."""
     found = _parts(pattern)
     return days_in(pattern) > 0 and found == [*_TOKENS][: len(found)]
 

@@ -40,8 +40,8 @@ _REPLACED = "\ufffd".encode()
 _MOST_TEXTS = 1 << 16
 # Values with the same result lie in no single interval.
 _WITHOUT_SPANS = frozenset({FunctionKind.TEXT, FunctionKind.DATE_TEXT, FunctionKind.OR_CONSTANT})
-# A result that has wrapped around may be any.
-_WRAPPING = frozenset({FunctionKind.MULTIPLY, FunctionKind.SHORTEN})
+# So do values with a result of these, since one that has wrapped around may be any.
+_WITHOUT_SOURCES = _WITHOUT_SPANS | {FunctionKind.MULTIPLY, FunctionKind.SHORTEN}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +108,7 @@ def result_spans(functions: Sequence[Function], sources: Spans, type_: ValueType
 
 
 def _source(function: Function, spans: Spans) -> Spans | None:
-    if function.kind in _WITHOUT_SPANS | _WRAPPING:
+    if function.kind in _WITHOUT_SOURCES:
         return None
     if function.kind is FunctionKind.PREFIX:
         return _extensions(spans, int(function.number)) if len(spans.lows) <= _MOST_TEXTS else None

@@ -41,6 +41,8 @@ _EPOCH_YEAR = 1970
 _ROUNDING, _EXACT = 2.0**-48, 2.0**50
 # Texts that are parsed one by one.
 _MOST_TEXTS = 1 << 20
+# Ranges of texts whose ends are looked up, which takes 0.1 ms for one.
+_MOST_RANGES = 1 << 10
 # The first byte of a character that has so many bytes or more.
 _TWO_BYTES, _THREE_BYTES, _FOUR_BYTES = 0xC2, 0xE0, 0xF0
 _CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
@@ -106,11 +108,15 @@ class Function:
         if self.kind is FunctionKind.OR_CONSTANT and self.text:
             return self.text.replace(ARGUMENT, argument)
         result = str(self.result).upper()
+        argument = f"({argument})" if self.kind in _OPERATORS and not _NAME.fullmatch(argument) else argument
         return self.kind.value.format(argument=argument, number=self.number, unit=self.unit, result=result)
 
     @property
-    def keeps_order(self) -> bool:
-        """False where values of a range of results lie in no range, as 10 gives the text '10', which is below '9'."""
+    def maps_ranges(self) -> bool:
+        """False where values of a range of results lie in no range, as 10 gives the text '10', which is below '9'.
+
+        True also for functions that reverse the order.
+        """
         if self.kind is FunctionKind.DATE_TEXT:
             return follows_days(self.unit)
         return self.kind not in {FunctionKind.TEXT, FunctionKind.OR_CONSTANT}
@@ -156,10 +162,11 @@ class Function:
 
     def _of_texts(self, texts: RangeSet) -> RangeSet:
         """The values with these texts; all where the texts are not listed, and do not follow the order of days."""
-        texts = texts.span() if self.keeps_order and len(texts) > _MOST_TEXTS else texts
+        most = _MOST_TEXTS if texts.is_points else _MOST_RANGES
+        texts = texts.span() if self.maps_ranges and len(texts) > most else texts
         if not isinstance(texts.lows, ByteStrings) or not isinstance(texts.highs, ByteStrings):
             return RangeSet.all(self.source)
-        if self.keeps_order and not texts.is_points:
+        if self.maps_ranges and not texts.is_points:
             highs: list[bytes | None] = [*items(texts.highs)]
             if texts.unbounded:
                 highs[-1] = None
@@ -267,6 +274,16 @@ class Function:
         ends = [(least, least + below - 1)] * (below > 0) + [(greatest - above + 1, greatest)] * (above > 0)
         return RangeSet.of_ranges(self.source, *np.array(ends, np.int64).reshape(-1, 2).T)
 
+
+# Functions that are written as operators.
+_OPERATORS = frozenset(
+    {
+        *(FunctionKind.ADD, FunctionKind.NEGATE, FunctionKind.MULTIPLY, FunctionKind.DIVIDE, FunctionKind.FLOOR_DIVIDE),
+        *(FunctionKind.CEIL_DIVIDE, FunctionKind.ADD_MICROSECONDS),
+    }
+)
+# A column, or a call of a function.
+_NAME = re.compile(r"[\w.`]+(\([^()]*\))?")
 
 Functions: TypeAlias = tuple[Function, ...]
 

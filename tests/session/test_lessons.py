@@ -66,6 +66,19 @@ def test_a_filter_that_skipped_nothing_is_left_out_by_the_next_queries_of_its_sh
     assert [False, True, False, True, True, False, True] == left_out
 
 
+def test_the_same_query_tries_an_idle_filter_again(spark):
+    enable(spark, options=IDLE)
+    assert [1, 0, 1, 0, 0, 1] == [builds(run(spark, SCATTERED.format(3))[1]) for _ in range(6)]
+
+
+def test_narrower_keys_are_tried_at_once(spark):
+    enable(spark, options=IDLE)
+    wide, narrow = (SCATTERED.format(f"3 AND k < {most}") for most in (1000, 10))
+    found = [run(spark, text) for text in (wide, narrow, wide)]
+    assert [1, 1, 0] == [builds(record) for _, record, _ in found]
+    assert [1] == [each.plan.files.kept_count for each in found[1][1].scans.values()]
+
+
 def test_a_filter_that_skips_files_stays(spark):
     text = SCATTERED.format("3 AND k < 10")
     expected = Rows(spark.sql(text).collect())

@@ -1,4 +1,6 @@
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -37,6 +39,15 @@ public class NewScanColumns extends scala.runtime.AbstractPartialFunction {
     }
 
     public LogicalPlan rewritten() {
+        if (makesItsInput(plan)) {
+            for (int at = 0; at < scans.size(); at++) {
+                scala.collection.Iterator columns = ((LogicalPlan) scans.get(at)).output().iterator();
+                while (columns.hasNext()) {
+                    addId(scans.get(at), (Attribute) columns.next());
+                }
+            }
+            return plan;
+        }
         LogicalPlan found = in(plan);
         found.setAnalyzed();
         return found;
@@ -51,6 +62,36 @@ public class NewScanColumns extends scala.runtime.AbstractPartialFunction {
             lines.add(ids.get(scans.get(at)).toString());
         }
         return String.join("\n", lines);
+    }
+
+    /**
+     * True where an operator makes columns with the ids of those that it reads, as those do that repeat rows for
+     * EXCEPT ALL and INTERSECT ALL. The rewrite takes such columns for new ones, and leaves their old ids.
+     */
+    private static boolean makesItsInput(LogicalPlan part) {
+        AttributeSet both = part.producedAttributes().intersect(part.inputSet());
+        scala.collection.Iterator expressions = both.isEmpty() ? scala.collection.Iterator.empty()
+            : part.expressions().iterator();
+        while (expressions.hasNext()) {
+            if (!((Expression) expressions.next()).references().intersect(both).isEmpty()) {
+                return true;
+            }
+        }
+        return anyMakesItsInput(part.children()) || anyMakesItsInput(part.subqueries());
+    }
+
+    private static boolean anyMakesItsInput(scala.collection.Iterable parts) {
+        scala.collection.Iterator each = parts.iterator();
+        while (each.hasNext()) {
+            if (makesItsInput((LogicalPlan) each.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void addId(Object scan, Attribute column) {
+        ((StringBuilder) ids.get(scan)).append(column.exprId().id()).append(' ');
     }
 
     private LogicalPlan in(LogicalPlan part) {
@@ -77,7 +118,7 @@ public class NewScanColumns extends scala.runtime.AbstractPartialFunction {
         scala.collection.Iterator after = renewed.output().iterator();
         while (after.hasNext()) {
             Attribute column = (Attribute) after.next();
-            ((StringBuilder) ids.get(node)).append(column.exprId().id()).append(' ');
+            addId(node, column);
             pairs.add(new scala.Tuple2(before.next(), column));
         }
         return new scala.Tuple2(renewed, SameColumns.sequence(pairs));

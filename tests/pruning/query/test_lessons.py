@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pruning.query import lessons
@@ -9,7 +11,8 @@ from pruning.query.lessons import NO_LESSON, Attempt, Lesson, Lessons, Outcome, 
 from pruning.query.plan import Expression, Filter, Join, Node, Relation
 
 IDLE = Attempt(2, "k", 0, "k")
-WAS_IDLE = Outcome(frozenset([IDLE]))
+SHARE = 0.3
+WAS_IDLE = Outcome({IDLE: SHARE})
 
 
 def query(*values: str, table: str = "dims", column: int = 7, name: str = "grp", type_: str = "int") -> Node:
@@ -30,6 +33,10 @@ def test_literals_and_ids_of_columns_do_not_change_a_shape(other):
     assert shape_of(query("2")) == shape_of(other)
 
 
+def test_joins_of_other_types_have_other_shapes():
+    assert shape_of(query("2")) != shape_of(replace(query("2"), type="LeftSemi"))
+
+
 @pytest.mark.parametrize("other", [query("2", table="shops"), query("2", name="kind"), query("2", type_="bigint")])
 def test_tables_columns_and_types_change_a_shape(other):
     assert shape_of(query("2")) != shape_of(other)
@@ -40,7 +47,7 @@ def queries_without(known: Lessons, most: int) -> int:
     for count in range(most + 1):
         if known.before(1, never) == NO_LESSON:
             return count
-        assert Lesson(frozenset([IDLE])) == known.before(1, never)
+        assert Lesson({IDLE: SHARE}) == known.before(1, never)
         assert NO_LESSON == known.before(2, never)
         known.after(1, Outcome())
     raise AssertionError(most)
@@ -65,9 +72,18 @@ def test_a_filter_that_was_of_use_begins_anew():
     assert 1 == queries_without(known, 8)
 
 
-def test_the_fewest_seconds_of_executions_that_ended_count():
-    known, took = Lessons(), {11: 4.0, 12: None, 13: 2.5, 14: 9.0}
-    for execution, expected in ((11, 4.0), (12, 4.0), (13, 2.5), (14, 2.5)):
+@pytest.mark.parametrize(("share", "expected"), [(1.0, True), (SHARE, True), (0.15, True), (0.14, False), (0.0, False)])
+def test_a_filter_that_is_expected_to_drop_far_more_rows_is_not_left_out(share, expected):
+    known = Lessons()
+    known.after(1, WAS_IDLE)
+    lesson = known.before(1, never)
+    assert expected is lesson.leaves_out(IDLE, lambda: share)
+    assert not lesson.leaves_out(replace(IDLE, column="other"), lambda: share)
+
+
+def test_seconds_of_the_first_execution_that_ended_count():
+    known, took = Lessons(), {11: None, 12: 4.0, 13: 2.5}
+    for execution, expected in ((11, 0.0), (12, 4.0), (13, 4.0)):
         known.after(1, Outcome(), execution)
         assert Lesson(seconds=expected) == known.before(1, took.__getitem__)
         # An execution is asked for once.

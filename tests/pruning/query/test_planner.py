@@ -14,6 +14,7 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchange_reuse import SharedExchange
+from pruning.query.filter_outcome import outcome_of
 from pruning.query.filter_plan import unused
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
@@ -336,6 +337,8 @@ def test_unchanged_scan_keeps_its_reasons(star):
     script = Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: Scan.of(FILES, why)})
     script.run(planner)
     assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.current_sizes().scanned[star.fact.id])
+    outcome = outcome_of(planner.tried.values(), planner.scans, planner.materialized)
+    assert ([star.few.id], frozenset()) == ([each.build for each in outcome.idle], outcome.useful)
 
 
 def test_unplannable_scan_keeps_its_reason(star):
@@ -343,6 +346,8 @@ def test_unplannable_scan_keeps_its_reason(star):
     planner = star.planner()
     Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: why}).run(planner)
     assert ({}, [why]) == (planner.scans, list(planner.reasons))
+    # Nobody knows what the keys would have done.
+    assert {} == planner.tried
 
 
 def test_empty_build_filters_the_scan(star):
@@ -367,6 +372,8 @@ def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
     assert [f"RunBuilds [{star.few.id}]", f"BoundKeys {star.few.id}"] == requests[:2]
     assert (f"PruneScan {star.fact.id}" in requests) == is_bounded == (star.fact.id in planner.scans)
     assert [why, *([] if is_bounded else [unclustered])] == list(planner.reasons)
+    outcome = outcome_of(planner.tried.values(), planner.scans, planner.materialized)
+    assert not outcome.idle
 
 
 @pytest.mark.parametrize("planned_scan", [5000.0, 12_000.0])

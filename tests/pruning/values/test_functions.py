@@ -51,7 +51,7 @@ def holds(function: Function, value: object, result: object, *others: object) ->
     found = [
         Domain.of(function.result, result),
         keys,
-        *([upward, downward, keys.span()] if function.keeps_order else []),
+        *([upward, downward, keys.span()] if function.maps_ranges else []),
     ]
     return all(function.preimage(each).contains(value) for each in found)
 
@@ -180,7 +180,7 @@ def test_days_of_a_pattern(pattern, days):
 @given(st.dates(dt.date(1600, 1, 1)), st.text("0123456789-/T a", max_size=10), st.text("012", max_size=5))
 def test_ranges_of_texts_of_days(pattern, date, key, prefix):
     function = Function(FunctionKind.DATE_TEXT, DATE, STRING, days_in(pattern), pattern)
-    assert function.keeps_order
+    assert function.maps_ranges
     text = date.strftime(PATTERNS[pattern])
     for other in (key, prefix + key, text[:-1], text + "0"):
         for low, high in ((None, other), (other, None), (other, other + "5")):
@@ -200,7 +200,7 @@ def test_a_range_of_texts_of_days_is_one_of_days():
 @pytest.mark.parametrize("pattern", ["dd.MM.yyyy", "MM/yyyy", "yyyy-dd-MM"])
 def test_texts_in_another_order_have_no_ranges(pattern):
     function = Function(FunctionKind.DATE_TEXT, DATE, STRING, 1, pattern)
-    assert not function.keeps_order
+    assert not function.maps_ranges
     assert function.preimage(Domain.between(STRING, "1", "2")).ranges.is_all
 
 
