@@ -42,7 +42,7 @@ _SUMMARY = (
 # The recorded contests of the summary.
 _CONTESTS: Sequence[tuple[str, str, frozenset[str]]] = (
     ("the 10 selective queries of TPC-DS, warm", "contest-sf10", targets.TEN),
-    ("the 99 queries of TPC-DS, warm", "contest-sf10", frozenset()),
+    ("the 99 queries of TPC-DS, warm, by `prune()`", "contest-prune-sf10", frozenset()),
     ("the same, each once", "contest-once-sf10", frozenset()),
     ("the 13 queries of SSB, warm", "contest-ssb-sf5", frozenset()),
     ("20 queries over page views, warm", "contest-events-sf10", frozenset()),

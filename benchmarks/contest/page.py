@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.contest import targets
-from benchmarks.contest.pool import DOOR, LIMIT, SESSION
+from benchmarks.contest.pool import DOOR, LIMIT, PRUNE, SESSION
 from benchmarks.contest.ratios import geometric_mean, saved
 from benchmarks.markdown import markdown_table
 
@@ -88,7 +88,9 @@ def _is_growth(found: Mapping[str, Sequence[Row]]) -> bool:
 
 
 def _grows(row: Row) -> bool:
-    return not any(row.get(each) for each in ("workload", "once", "place", "label"))
+    # Rows without a door are of before there was a choice.
+    by_prune = row.get(DOOR, PRUNE) == PRUNE
+    return by_prune and not any(row.get(each) for each in ("workload", "once", "place", "label"))
 
 
 _HEAD = """# Pruned Spark, stock Spark, DuckDB and DataFusion
@@ -173,6 +175,7 @@ def _where(row: Row) -> str:
         "each query once" if row.get("once") else "",
         "object store" if row.get("place") else "",
         row.get("label", ""),
+        "prune()" if row.get(DOOR) == PRUNE else "",
     )
     return ", ".join(filter(None, told))
 

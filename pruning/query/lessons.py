@@ -15,7 +15,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TypeAlias
 
 from pruning.query.join_condition import BuildSide
@@ -56,7 +55,7 @@ class Lesson:
     - `seconds`: those that a query without filters that are too risky took; 0 where none is known to have ended
     """
 
-    idle: Mapping[Attempt, float] = MappingProxyType({})
+    idle: Mapping[Attempt, float] = field(default_factory=dict)
     seconds: float = 0.0
 
     def leaves_out(self, attempt: Attempt, share: Callable[[], float]) -> bool:
@@ -72,7 +71,7 @@ NO_LESSON = Lesson()
 class Outcome:
     """The filters of a query whose builds gave keys: those that were idle, each with its share, and those of use."""
 
-    idle: Mapping[Attempt, float] = MappingProxyType({})
+    idle: Mapping[Attempt, float] = field(default_factory=dict)
     useful: frozenset[Attempt] = frozenset()
 
 
