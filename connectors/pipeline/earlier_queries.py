@@ -29,10 +29,10 @@ class QueryLessons:
     _shape: Shape | None = None
     _before: Lesson = NO_LESSON
 
-    def before(self, root: Node, options: PruningOptions) -> Lesson:
-        """The lesson of queries of the shape; none where given rates, or all sound filters, are asked for."""
+    def before(self, root: Node, options: PruningOptions) -> Lesson | None:
+        """The lesson of queries of the shape; None where given rates, or all sound filters, are asked for."""
         if options.always or options.cost_rates == GIVEN:
-            return NO_LESSON
+            return None
         # With other options other filters are idle.
         self._shape = hash((shape_of(root), options))
         self._before = self.lessons.before(self._shape, self._seconds_of)
@@ -61,9 +61,9 @@ class EarlierQueries:
     cache: PruningCache | None = None
     lessons: QueryLessons | None = None
 
-    def lesson(self, root: Node, options: PruningOptions) -> Lesson:
-        """The lesson for a query."""
-        return NO_LESSON if self.lessons is None else self.lessons.before(root, options)
+    def lesson(self, root: Node, options: PruningOptions) -> Lesson | None:
+        """The lesson for a query; None where nobody learns of it."""
+        return None if self.lessons is None else self.lessons.before(root, options)
 
     def planned(self, planner: QueryPlanner) -> None:
         """Remembers a query that has been planned."""

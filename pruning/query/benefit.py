@@ -138,7 +138,8 @@ class Benefits:
         """The model for the sizes of one moment."""
         if facts is None:
             return Benefits(sizes, limits)
-        return Benefits(sizes, limits, facts.runs_on_driver, facts.tests_rows, facts.lesson.seconds)
+        seconds_before = 0.0 if facts.lesson is None else facts.lesson.seconds
+        return Benefits(sizes, limits, facts.runs_on_driver, facts.tests_rows, seconds_before)
 
     @property
     def rates(self) -> CostRates:

@@ -129,7 +129,7 @@ class BuildSelection:
         several = {*(facts.equal if facts else ()), *_in_steps(graph.root)}
         beside = tuple(effects(graph.root))
         partitions = facts.partitions if facts else ()
-        lesson = facts.lesson if facts and not options.always else NO_LESSON
+        lesson = (facts.lesson if facts else None) or NO_LESSON
         of_query = (several, beside, graph.disjunctions, partitions, lesson)
         return BuildSelection(sizes, options, graph.edges, graph.root, benefits, *of_query)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pruning.query.exchange_reuse import SharedExchange
 from pruning.query.join_condition import BuildSide
-from pruning.query.lessons import NO_LESSON, Lesson
+from pruning.query.lessons import Lesson
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
@@ -229,7 +229,7 @@ class QueryFacts:
     - `streams`: scans of the rows of a micro-batch, which are not filtered
     - `runs_on_driver`: the engine answers builds over one small scan without a job
     - `tests_rows`: filtered scans may test each row; those of a command, which counts the rows that it sees, may not
-    - `lesson`: what earlier queries of the same shape have shown
+    - `lesson`: what earlier queries of the same shape have shown; None where nobody learns of this one
     """
 
     sizes: Mapping[int, int]
@@ -245,4 +245,4 @@ class QueryFacts:
     runs_on_driver: bool = False
     streams: frozenset[int] = frozenset()
     tests_rows: bool = True
-    lesson: Lesson = NO_LESSON
+    lesson: Lesson | None = None

@@ -62,7 +62,8 @@ class QueryPlanner:
     - `row_bytes`: bytes of these rows, by `Node.id` of the build
     - `from_cache`: ids of the build sides whose keys came from the cache; `on_driver`: of those that took no job
     - `seconds`: those that builds took, by the id of the build side
-    - `tried`: the filters whose builds gave keys, each with the share of rows that was expected to have one
+    - `tried`: the filters whose builds gave keys, where somebody learns of them, each with the share of rows that was
+      expected to have one
     - `found_risky`: a filter that would be expected to pay was left out, as it may lose too much
     """
 
@@ -127,7 +128,8 @@ class QueryPlanner:
             done |= {each.id for each in filters}
             wanted = tuple(each for each in filters if each.probe.relation.id not in self.materialized)
             self.levels.append(wanted)
-            passing = yield from with_answers(partial(_passing, wanted, selection.benefits))
+            learned = wanted if self.facts.lesson is not None else ()
+            passing = yield from with_answers(partial(_passing, learned, selection.benefits))
             found = yield from self._level(wanted)
             self.tried |= {id_: tried for id_, tried in passing.items() if id_ in found}
         self.reasons.update(dict.fromkeys(self.statistics.problems))

@@ -70,9 +70,8 @@ public class NewScanColumns extends scala.runtime.AbstractPartialFunction {
      */
     private static boolean makesItsInput(LogicalPlan part) {
         AttributeSet both = part.producedAttributes().intersect(part.inputSet());
-        scala.collection.Iterator expressions = both.isEmpty() ? scala.collection.Iterator.empty()
-            : part.expressions().iterator();
-        while (expressions.hasNext()) {
+        scala.collection.Iterator expressions = part.expressions().iterator();
+        while (!both.isEmpty() && expressions.hasNext()) {
             if (!((Expression) expressions.next()).references().intersect(both).isEmpty()) {
                 return true;
             }

@@ -19,6 +19,7 @@ from pruning.query.filter_plan import unused
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.known_statistics import KnownStatistics
+from pruning.query.lessons import NO_LESSON
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Field, Join, Limit, Node, PlanNames, Relation, Sort, SortKey, relations_of
 from pruning.query.plan_statistics import Cardinality, QueryFacts, Sizes, UnknownStatistics
@@ -333,7 +334,7 @@ def test_rows_do_not_replace_the_build_side(star, options, facts):
 
 def test_unchanged_scan_keeps_its_reasons(star):
     why = Reason(ReasonCode.UNCLUSTERED, "day")
-    planner = star.planner()
+    planner = star.planner(lesson=NO_LESSON)
     script = Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: Scan.of(FILES, why)})
     script.run(planner)
     assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.current_sizes().scanned[star.fact.id])
@@ -343,7 +344,7 @@ def test_unchanged_scan_keeps_its_reasons(star):
 
 def test_unplannable_scan_keeps_its_reason(star):
     why = Reason(ReasonCode.STATISTICS_FAILED, "fact")
-    planner = star.planner()
+    planner = star.planner(lesson=NO_LESSON)
     Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: why}).run(planner)
     assert ({}, [why]) == (planner.scans, list(planner.reasons))
     # Nobody knows what the keys would have done.
@@ -366,7 +367,7 @@ def test_empty_build_filters_the_scan(star):
 def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
     why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day", "by the statistics of the build side")
     others = {DescribeFiles: files((0, 9), (10, 19) if is_bounded else (0, 9))}
-    planner = star.planner()
+    planner = star.planner(lesson=NO_LESSON)
     script = Script({star.few.id: Built(why)}, {star.few.id: some_keys(1, 2)}, others=others)
     requests = script.run(planner)
     assert [f"RunBuilds [{star.few.id}]", f"BoundKeys {star.few.id}"] == requests[:2]
