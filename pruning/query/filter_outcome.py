@@ -17,7 +17,7 @@ _SKIPS_NOTHING = frozenset({ReasonCode.UNCLUSTERED, ReasonCode.NO_READER_FILTER,
 def outcome_of(
     tried: Collection[tuple[RuntimeFilter, float]], scans: Mapping[int, PlannedScan], materialized: Collection[int]
 ) -> Outcome:
-    """What became of filters whose build gave keys; one is idle if it gave no rows to join, and changed no scan.
+    """The outcome of filters whose build gave keys; one is idle if it gave no rows to join, and changed no scan.
 
     `tried` are the filters, each with the share of rows that was expected to have a key; `scans` the pruned scans by
     `Relation.id`; `materialized` the nodes whose rows the query joins.
