@@ -54,7 +54,7 @@ RECOGNISED = [
     ),
     (call("TimestampAddInterval", LOCAL, number("60", "")), "x + 60 microseconds", "timestamp_ntz"),
     (call("UnaryMinus", SMALL), "-x", "int"),
-    (call("Subtract", number("5", "bigint"), ID), "-x + 5", "bigint"),
+    (call("Subtract", number("5", "bigint"), ID), "(-x) + 5", "bigint"),
     (call("Multiply", number("2", "bigint"), ID), "x * 2", "bigint"),
     (call("Multiply", ID, number("2", "bigint")), "x * 2", "bigint"),
     (cast(ID, "int"), "CAST(x AS INT)", "int"),
